@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// What one rank does, as data: steps of sends, receives, reductions and copies on pieces of buffers.
+#include <compare>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include <topocoll/core/ids.hpp>
+#include <topocoll/plan/collective.hpp>
+
+namespace topocoll { inline namespace v0 { namespace plan {
+
+/// Which buffer a piece lies in. In an in-place call `input` is a part of `output` (see `chunk_grid`).
+enum class buffer : std::uint8_t { input, output, scratch };
+
+/// Chunks `first` to `first + count - 1` of a buffer, on the grid of the whole array.
+///
+/// `input` and `output` are both addressed on the grid of the whole array (`chunk_grid`), even where a rank holds only
+/// its own shard of it: rank r's input of an all-gather is chunks r*k to r*k+k-1, and nothing else of `input` exists.
+/// `scratch` has a grid of its own: cell i is as large as the largest chunk.
+struct slice {
+  buffer where = buffer::output;
+  std::uint32_t first = 0;
+  std::uint32_t count = 0;
+
+  friend constexpr bool operator==(const slice&, const slice&) = default;
+};
+
+enum class op_kind : std::uint8_t {
+  send,            ///< `from` goes to `peer`
+  receive,         ///< `to` := what `peer` sends
+  receive_reduce,  ///< `to` := what `peer` sends ⊕ `from`; `from` and `to` may be the same slice
+  copy,            ///< `to` := `from`, on this rank
+  reduce           ///< `to` := `to` ⊕ `from`, on this rank
+};
+
+/// One operation. The k-th send from a to b on a channel meets the k-th receive from a at b on that channel; both move
+/// the same number of chunks. Operations of one step touch disjoint memory, so their order does not matter.
+struct op {
+  op_kind kind = op_kind::copy;
+  rank_id peer{};  ///< for send, receive, receive_reduce
+  slice from{};
+  slice to{};
+};
+
+/// Operations that are started together: it is finished when all of them are.
+///
+/// Steps of one channel are started in the order of their index; a step starts when every step in `after` has finished.
+/// There is no other order. Indices in `after` are smaller than the step's own, so a single rank cannot wait for itself.
+struct step {
+  std::uint32_t channel = 0;
+  std::uint32_t stage = 0;  ///< index into `program::stages`, for messages to people
+  std::uint32_t first_op = 0;
+  std::uint32_t op_count = 0;
+  std::vector<std::uint32_t> after;
+};
+
+/// Everything one rank does in one collective. The size of the data is not part of it: a program fits every count.
+struct program {
+  collective_kind collective = collective_kind::all_reduce;
+  std::uint32_t ranks = 1;
+  rank_id rank{};
+  rank_id root{};                  ///< for broadcast and reduce
+  std::uint32_t chunks = 1;        ///< of the whole array; a multiple of `ranks` for the sharded collectives
+  std::uint32_t scratch_cells = 0; ///< each as large as the largest chunk
+  std::uint32_t channels = 1;
+  std::vector<std::string> stages; ///< "reduce-scatter in the box", …
+  std::vector<step> steps;
+  std::vector<op> ops;
+};
+
+/// How an array of `count` elements is cut into the chunks of a program.
+///
+/// All-reduce, broadcast and reduce: the array is the buffer. All-gather, reduce-scatter and all-to-all: the array is the
+/// concatenation of `ranks` shards of equal count, and chunk c lies in shard c / (chunks / ranks). Chunks of one unit
+/// (array or shard) differ by at most one element; with fewer elements than chunks some are empty.
+struct chunk_grid {
+  std::uint64_t elements_per_unit = 0;
+  std::uint32_t chunks_per_unit = 1;
+
+  /// First element of chunk c; `begin(chunks)` is the number of elements in the whole array.
+  [[nodiscard]] constexpr std::uint64_t begin(std::uint32_t c) const {
+    const std::uint64_t unit = c / chunks_per_unit;
+    const std::uint64_t in_unit = c % chunks_per_unit;
+    const std::uint64_t base = elements_per_unit / chunks_per_unit;
+    const std::uint64_t rest = elements_per_unit % chunks_per_unit;
+    return unit * elements_per_unit + in_unit * base + (in_unit < rest ? in_unit : rest);
+  }
+  [[nodiscard]] constexpr std::uint64_t largest() const {
+    return elements_per_unit / chunks_per_unit + (elements_per_unit % chunks_per_unit != 0 ? 1 : 0);
+  }
+};
+
+/// True when the array of this collective is a concatenation of one shard per rank.
+[[nodiscard]] constexpr bool sharded(collective_kind k) {
+  return k == collective_kind::all_gather || k == collective_kind::reduce_scatter || k == collective_kind::all_to_all;
+}
+
+/// Grid of a program for `elements` elements: of the buffer, or per rank for the sharded collectives.
+[[nodiscard]] constexpr chunk_grid grid_of(collective_kind k, std::uint32_t ranks, std::uint32_t chunks, std::uint64_t elements) {
+  return {elements, sharded(k) ? chunks / ranks : chunks};
+}
+
+}}}  // namespace topocoll::v0::plan
