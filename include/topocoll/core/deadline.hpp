@@ -39,6 +39,7 @@ struct deadline {
     return rest.value > 0 ? rest : seconds{};
   }
   friend constexpr auto operator<=>(deadline, deadline) = default;
+  friend constexpr bool operator==(deadline, deadline) = default;
 };
 
 /// The earlier of two deadlines.

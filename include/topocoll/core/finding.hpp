@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Something worth knowing in an otherwise good answer: missing, contradictory, implausible or broken parts.
+#include <cstddef>
 #include <cstdint>
 #include <string>
 
@@ -20,6 +21,15 @@ enum class severity : std::uint8_t {
   warning,  ///< may cost performance, or part of the truth is missing
   fault     ///< something is broken
 };
+
+[[nodiscard]] constexpr const char* to_string(trust t) {
+  constexpr const char* words[] = {"measured", "reported", "derived", "assumed"};
+  return words[static_cast<std::size_t>(t)];
+}
+[[nodiscard]] constexpr const char* to_string(severity s) {
+  constexpr const char* words[] = {"note", "warning", "fault"};
+  return words[static_cast<std::size_t>(s)];
+}
 
 /// One observation with everything a reader needs to act on it.
 struct finding {

@@ -12,6 +12,7 @@ struct strong_id {
   std::uint32_t value = 0;
 
   friend constexpr auto operator<=>(strong_id, strong_id) = default;
+  friend constexpr bool operator==(strong_id, strong_id) = default;
 };
 
 /// Position of a process in a communicator: 0 to size-1.

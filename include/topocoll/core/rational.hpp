@@ -50,7 +50,7 @@ class rational {
   }
 
  private:
-  __extension__ using wide = __int128;
+  __extension__ typedef __int128 wide;  // nvcc takes this form, not `using`
 
   static constexpr rational invalid() {
     rational r;

@@ -11,6 +11,7 @@ struct bytes {
   std::uint64_t value = 0;
 
   friend constexpr auto operator<=>(bytes, bytes) = default;
+  friend constexpr bool operator==(bytes, bytes) = default;
   constexpr bytes& operator+=(bytes o) {
     value += o.value;
     return *this;
@@ -26,6 +27,7 @@ struct seconds {
   double value = 0;
 
   friend constexpr auto operator<=>(seconds, seconds) = default;
+  friend constexpr bool operator==(seconds, seconds) = default;
   constexpr seconds& operator+=(seconds o) {
     value += o.value;
     return *this;
@@ -41,6 +43,7 @@ struct bytes_per_second {
   double value = 0;
 
   friend constexpr auto operator<=>(bytes_per_second, bytes_per_second) = default;
+  friend constexpr bool operator==(bytes_per_second, bytes_per_second) = default;
   constexpr bytes_per_second& operator+=(bytes_per_second o) {
     value += o.value;
     return *this;
