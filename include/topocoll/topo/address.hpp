@@ -18,6 +18,7 @@ struct pci_address {
   std::uint8_t function = 0;  ///< 0 to 7
 
   friend constexpr auto operator<=>(const pci_address&, const pci_address&) = default;
+  friend constexpr bool operator==(const pci_address&, const pci_address&) = default;
 
   /// Reads "[domain:]bus:device.function", hexadecimal in either case; the domain has up to 8 digits.
   /// Empty for anything else, also for a device above 0x1f or a function above 7.

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// Joins what several sources could tell into one fragment: the same key is the same device, the better-trusted fact wins.
+#include <span>
+#include <string>
+
+#include <topocoll/core/finding.hpp>
+#include <topocoll/core/result.hpp>
+#include <topocoll/topo/graph.hpp>
+
+namespace topocoll { inline namespace v0 { namespace topo {
+
+/// Figures that differ by more than this share of the larger one contradict each other.
+inline constexpr double contradiction_share = 0.10;
+
+/// Joins fragments.
+///
+/// - Nodes with the same key are one node. Each of its facts comes from the best-trusted fragment that has it; a
+///   pcie_device that another source knows to be something else is that. Kinds, hosts, indices, ranks and NUMA domains
+///   that differ otherwise are findings.
+/// - Links with the same ends and kind are one link. Where one source knows several parallel links and another as many,
+///   they are matched from the widest to the narrowest; where the numbers differ, the better-trusted source's links stand.
+/// - Figures that differ by more than `contradiction_share` become a finding that quotes both; they are never averaged. A
+///   figure that was only assumed contradicts nothing: it gives way in silence.
+/// - The result does not depend on the order of the fragments. Among equally trusted facts that of the source whose name
+///   comes first in the alphabet wins, among equal names that of the fragment whose content comes first.
+/// - One fragment comes back as it is, less findings that it repeats. Nodes and links keep their order within each source, sources in alphabetical order.
+/// @return `invalid_argument` for no fragments; `malformed_input`, naming the source, for a link to a node that is not there
+///         or for two nodes of one fragment with the same key. Cost: O((n + m) log(n + m)) over all fragments.
+[[nodiscard]] result<fragment> merge(std::span<const fragment> fragments);
+
+}}}  // namespace topocoll::v0::topo
+
+#include <topocoll/topo/detail/merge_impl.hpp>
