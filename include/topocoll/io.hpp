@@ -1,0 +1,8 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// All of io/ that needs no optional library: files, sockets, tables, shared libraries.
+// Written by tests/lint/umbrellas.py.
+#include <topocoll/io/file.hpp>
+#include <topocoll/io/recording.hpp>
+#include <topocoll/io/tree.hpp>
+#include <topocoll/io/xml_tree.hpp>

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// All of plan/ that needs no optional library: collectives, bounds, schedules, proofs and prices.
+// Written by tests/lint/umbrellas.py.
+#include <topocoll/plan/bound.hpp>
+#include <topocoll/plan/collective.hpp>
+#include <topocoll/plan/cost.hpp>
+#include <topocoll/plan/levels.hpp>
+#include <topocoll/plan/lower.hpp>
+#include <topocoll/plan/problem.hpp>
+#include <topocoll/plan/program.hpp>
+#include <topocoll/plan/schedule.hpp>
+#include <topocoll/plan/simulate.hpp>
+#include <topocoll/plan/synth/binary_tree.hpp>
+#include <topocoll/plan/synth/direct.hpp>
+#include <topocoll/plan/synth/hierarchical.hpp>
+#include <topocoll/plan/synth/recursive.hpp>
+#include <topocoll/plan/synth/ring.hpp>
+#include <topocoll/plan/synth/slicing.hpp>
+#include <topocoll/plan/traffic.hpp>
+#include <topocoll/plan/verify.hpp>

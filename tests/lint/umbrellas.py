@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Umbrella headers list every header that needs no optional library; they are written by machine.
+
+  umbrellas.py              check
+  umbrellas.py --write      write include/topocoll/topocoll.hpp and one <layer>.hpp per layer
+  umbrellas.py --self-test  see that a missing and a wrong entry are refused
+"""
+import sys
+
+sys.dont_write_bytecode = True
+import sources  # noqa: E402
+
+WITHOUT = {"app", "backend"}  # layers that are for programs, or for one vendor
+OFFERS = {
+    "core": "numbers with units, ids, results, findings, deadlines",
+    "io": "files, sockets, tables, shared libraries",
+    "read": "parsers of other people's texts",
+    "topo": "the graph of nodes and links, its paths, cuts and groups",
+    "discover": "sources that turn a machine, a file or a description into a graph",
+    "plan": "collectives, bounds, schedules, proofs and prices",
+    "exec": "transports, memory and communicators that run a plan",
+    "integrate": "formats and plug-in structures of other libraries and schedulers",
+    "probe": "measuring pairs and groups, and judging them",
+    "bench": "sweeps of collectives and their comparison",
+    "diagnose": "rules that turn facts and verdicts into findings",
+}
+
+
+def text_of(sentence, names):
+    lines = "".join(f"#include <topocoll/{n}>\n" for n in sorted(names))
+    return f"// SPDX-License-Identifier: Apache-2.0\n#pragma once\n// {sentence}\n// Written by tests/lint/umbrellas.py.\n{lines}"
+
+
+def wanted(all_headers):
+    """Umbrella name -> text."""
+    layers = {}
+    for name in all_headers:
+        layer = name.split("/")[0]
+        if "/" in name and "/detail/" not in name and layer not in WITHOUT and not sources.components(name, all_headers):
+            layers.setdefault(layer, []).append(name)
+    made = {f"{layer}.hpp": text_of(f"All of {layer}/ that needs no optional library: {OFFERS[layer]}.", names)
+            for layer, names in layers.items()}
+    top = list(made) + [n for n in ("version.hpp", "fwd.hpp") if n in all_headers]
+    made["topocoll.hpp"] = text_of("Every layer, without the headers that need an optional library.", top)
+    return made
+
+
+def complaints(all_headers):
+    made = wanted(all_headers)
+    found = [f"include/topocoll/{n}: belongs to no layer" for n in all_headers
+             if "/" not in n and n not in made and n not in ("version.hpp", "fwd.hpp")]
+    for name, text in made.items():
+        if all_headers.get(name) != text:
+            have = set(sources.includes(all_headers.get(name, "")))
+            want = set(sources.includes(text))
+            parts = [f"lacks {i}" for i in sorted(want - have)] + [f"should not have {i}" for i in sorted(have - want)]
+            found.append(f"include/topocoll/{name}: {', '.join(parts) or 'differs'}; run tests/lint/umbrellas.py --write")
+    return found
+
+
+def self_test():
+    one = {"core/a.hpp": "", "io/xml.hpp": "#include <pugixml.hpp>\n", "io/b.hpp": "", "topo/c.hpp": "#include <topocoll/io/xml.hpp>\n"}
+    good = {**one, **wanted(one)}
+    assert "io/xml.hpp" not in good["io.hpp"] and "topo.hpp" not in good
+    sources.self_test("umbrellas", [
+        ("missing header", complaints({**good, "core/new.hpp": ""}), complaints(good)),
+        ("opt-in header", complaints({**good, "io/b.hpp": "#include <nlohmann/json.hpp>\n"}), complaints(good)),
+        ("stray header", complaints({**good, "misc.hpp": ""}), complaints({**good, "version.hpp": "",
+                                                                           **wanted({**one, "version.hpp": ""})})),
+        ("missing umbrella", complaints(one), complaints(good)),
+    ])
+
+
+def main():
+    if "--self-test" in sys.argv:
+        self_test()
+    all_headers = sources.headers()
+    if "--write" in sys.argv:
+        for name, text in wanted(all_headers).items():
+            (sources.ROOT / "include/topocoll" / name).write_text(text, encoding="utf-8")
+        return
+    sources.finish("umbrellas", complaints(all_headers), len(wanted(all_headers)))
+
+
+main()
