@@ -128,7 +128,7 @@ inline result<xml_element> parse_xml(std::string_view text, std::string_view ori
   for (pugi::xml_node top = document.first_child(); top; top = top.next_sibling()) {
     const auto at = static_cast<std::size_t>(std::max<std::ptrdiff_t>(top.offset_debug(), 0));
     if (top.type() == pugi::node_pcdata || top.type() == pugi::node_cdata)
-      return refuse(at, "text outside the root element");
+      return refuse(text.find_first_not_of(" \t\r\n", at), "text outside the root element");
     if (top.type() != pugi::node_element) continue;
     if (root)
       return refuse(at, std::string("a second root element <") + top.name() + "> after <" + root.name() + ">");

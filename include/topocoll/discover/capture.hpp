@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// What a machine tells, as one text that replays it elsewhere.
+#include <algorithm>
+#include <cstddef>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <topocoll/core/deadline.hpp>
+#include <topocoll/core/result.hpp>
+#include <topocoll/io/recording.hpp>
+#include <topocoll/io/tree.hpp>
+#include <topocoll/read/sysfs.hpp>
+
+namespace topocoll { inline namespace v0 {
+
+struct capture_options {
+  std::string root = "/";      ///< where /sys and /proc of the machine lie
+  std::string host;            ///< written into the recording, which then names its host; empty for none
+  bool mask_addresses = true;  ///< hardware addresses and GUIDs become numbers; equal ones stay equal
+  deadline until = deadline::in({20.0});
+};
+
+/// Records exactly the files that the source `sysfs` looks at, so that `sysfs_recording` gives the same graph.
+///
+/// The format is that of docs/formats/recording.md. Contents that identify the machine beyond its shape are the addresses of
+/// interfaces and adapters; they are masked unless told otherwise. Interface names stay.
+/// @return `not_found` when the root holds no machine. Cost: as reading, and one readlink a path component.
+[[nodiscard]] result<std::string> capture(const capture_options& options = {});
+
+namespace detail {
+
+/// Passes everything on, and writes down what was answered.
+template <io::FileTree Tree>
+class traced_tree {
+ public:
+  /// Both outlive the tree.
+  traced_tree(const Tree& tree, std::vector<std::string>& lines, bool mask) : tree_(&tree), lines_(&lines), mask_(mask) {}
+
+  [[nodiscard]] result<std::string> read(const std::string& path) const { return file(path, tree_->read(path)); }
+  [[nodiscard]] result<std::string> head(const std::string& path, bytes most) const { return file(path, tree_->head(path, most)); }
+  [[nodiscard]] result<std::vector<std::string>> list(const std::string& path) const {
+    auto names = tree_->list(path);
+    if (names) lines_->push_back(io::recorded_directory(real(path)));
+    return names;
+  }
+  [[nodiscard]] result<std::string> link(const std::string& path) const {
+    auto target = tree_->link(path);
+    if (target) static_cast<void>(real(path));
+    return target;
+  }
+
+ private:
+  [[nodiscard]] result<std::string> file(const std::string& path, result<std::string> content) const {
+    if (content) lines_->push_back(io::recorded_file(real(path), masked(path, *content)));
+    return content;
+  }
+
+  /// The path without links; every link on the way is written down.
+  [[nodiscard]] std::string real(const std::string& path) const {
+    std::string todo = io::resolve_link("", path);
+    std::string done;
+    for (int links = 0; !todo.empty() && todo != "/" && links < 40;) {
+      const std::size_t end = std::min(todo.find('/', 1), todo.size());
+      const std::string next = done + todo.substr(0, end);
+      todo.erase(0, end);
+      const auto target = tree_->link(next);
+      if (!target) {
+        done = next;
+        continue;
+      }
+      ++links;
+      lines_->push_back(io::recorded_link(next, *target));
+      todo = io::resolve_link(done, *target) + todo;
+      done.clear();
+    }
+    return done.empty() ? "/" : done;
+  }
+
+  [[nodiscard]] std::string masked(const std::string& path, const std::string& content) const {
+    const std::string name = path.substr(path.rfind('/') + 1);
+    const bool mac = name == "address";
+    if (!mask_ || (!mac && name != "node_guid") || read::first_line(content).empty()) return content;
+    const auto known = std::find(seen_.begin(), seen_.end(), content);
+    const auto number = static_cast<std::size_t>(known - seen_.begin()) + 1;
+    if (known == seen_.end()) seen_.push_back(content);
+    constexpr char hex[] = "0123456789abcdef";
+    std::string digits;
+    for (int shift = 12; shift >= 0; shift -= 4) digits += hex[number >> static_cast<unsigned>(shift) & 15U];
+    return mac ? "02:00:00:00:" + digits.substr(0, 2) + ":" + digits.substr(2) + "\n" : "0000:0000:0000:" + digits + "\n";
+  }
+
+  const Tree* tree_;
+  std::vector<std::string>* lines_;
+  bool mask_;
+  mutable std::vector<std::string> seen_;
+};
+
+/// The text of a recording, made by reading `tree` once.
+template <io::FileTree Tree>
+[[nodiscard]] std::string record(const Tree& tree, const std::string& host, bool mask, deadline until) {
+  std::vector<std::string> lines;
+  static_cast<void>(read::sysfs_machine_of(traced_tree<Tree>(tree, lines, mask), until));
+  std::sort(lines.begin(), lines.end());
+  lines.erase(std::unique(lines.begin(), lines.end()), lines.end());
+  std::string text = "# topocoll recording 1\n";
+  if (!host.empty()) text += "# host " + host + "\n";
+  for (const std::string& line : lines) text += line;
+  return text;
+}
+
+}  // namespace detail
+
+inline result<std::string> capture(const capture_options& options) {
+  const io::live_tree tree(options.root);
+  if (!tree.list("/sys") && !tree.list("/proc"))
+    return fail(errc::not_found, "'" + options.root + "' holds neither /sys nor /proc", "name the root of a machine's file system, '/' for this one");
+  return detail::record(tree, options.host, options.mask_addresses, options.until);
+}
+
+}}  // namespace topocoll::v0

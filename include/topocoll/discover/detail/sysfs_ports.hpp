@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// The network ports of a machine: RDMA ports, interfaces, and which of them are one.
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <topocoll/discover/detail/sysfs_build.hpp>
+
+namespace topocoll { inline namespace v0 { namespace detail {
+
+inline topo::link sysfs_builder::unknown_rate(bool told, bytes_per_second pcie, const std::string& why) {
+  topo::link l;
+  l.capacity = told ? pcie : unknown_port_rate;
+  l.how = trust::assumed;
+  l.reason = why + "; taken as " + (told ? "the adapter's PCIe link" : "10 Gbit/s");
+  return l;
+}
+
+inline node_id sysfs_builder::add_adapter(const std::string& name) {
+  topo::node n;
+  n.kind = topo::node_kind::nic;
+  n.key = host_ + "/nic:" + name;
+  n.name = name;
+  n.host = host_;
+  if (cpus_.size() == 1) n.numa = out_.nodes[cpus_[0].value].numa;
+  topo::link l;
+  l.from = cpus_[0];
+  l.to = out_.add(std::move(n));
+  l.kind = topo::link_kind::pcie;
+  l.how = trust::assumed;
+  l.reason = "the adapter shows no PCI function; taken to be as fast as its ports";
+  if (cpus_.size() > 1) l.reason += ", at the first NUMA domain";
+  placeless_.push_back(out_.links.size());
+  out_.join(l);
+  tally_.add(severity::warning, "an adapter shows no PCI function, so its place is not known", name, "record /sys/bus/pci as well");
+  return l.to;
+}
+
+inline node_id sysfs_builder::add_port(node_id nic, const std::string& key, const std::string& name, topo::link l,
+                                       std::vector<std::pair<std::string, std::string>> facts) {
+  topo::node port;
+  port.kind = topo::node_kind::nic_port;
+  port.key = host_ + "/net:" + key;
+  port.name = name;
+  port.host = host_;
+  port.numa = out_.nodes[nic.value].numa;
+  for (auto& fact : facts)
+    if (!fact.second.empty()) port.facts.push_back(std::move(fact));
+  std::sort(port.facts.begin(), port.facts.end());
+  l.from = nic;
+  l.kind = topo::link_kind::internal;
+  l.to = out_.add(std::move(port));
+  out_.join(l);
+  return l.to;
+}
+
+inline void sysfs_builder::add_ports(const pci_links& links) {
+  struct shown {
+    std::string pci;
+    std::uint32_t number;
+    node_id port;
+    bool has_interface;
+  };
+  std::vector<shown> rdma_ports;
+  std::vector<std::pair<std::string, node_id>> by_interface;
+  std::vector<std::string> made_up;
+
+  // The adapter's function in functions_, or none.
+  const auto adapter_of = [&](const std::string& pci) {
+    std::size_t i = pci.empty() ? none : position(pci);
+    if (i != none && !m_.functions[i].physical.empty() && position(m_.functions[i].physical) != none) return none;
+    if (i != none && s_[i].adapter != none) i = s_[i].adapter;
+    return i == none || !is_nic(i) ? none : s_[i].function;
+  };
+  const auto name_adapter = [&](std::size_t function, const std::string& name) {
+    topo::node& n = out_.nodes[functions_[function].node.value];
+    if (n.name.substr(0, 4) == "NIC ") n.name = name;
+  };
+
+  for (const read::sysfs_rdma& r : m_.rdma) {
+    if (r.made_up) continue;
+    const std::size_t adapter = adapter_of(r.pci);
+    if (adapter == none && !r.pci.empty()) {
+      tally_.add(severity::note, "an RDMA device belongs to no adapter that counts; it is passed over", r.name);
+      continue;
+    }
+    if (adapter != none) name_adapter(adapter, r.name);
+    const node_id nic = adapter != none ? functions_[adapter].node : add_adapter(r.name);
+    const bool told = adapter != none && links.told(adapter);
+    const bytes_per_second pcie = told ? links.capacity(adapter) : bytes_per_second{};
+    for (const read::sysfs_rdma_port& p : r.ports) {
+      const std::string label = r.name + " port " + std::to_string(p.number);
+      const bool active = p.state.substr(0, 2) == "4:";
+      topo::link l;
+      if (p.state.empty()) {
+        l = unknown_rate(told, pcie, "the state of the port cannot be read");
+        tally_.add(severity::warning, "the state of a port cannot be read; its rate is assumed", label, "run ibstat");
+      } else if (!active) {
+        l.how = trust::reported;
+        l.reason = "port state \"" + p.state + "\"" + (p.physical_state.empty() ? "" : ", \"" + p.physical_state + "\"") + ": carries nothing now";
+        tally_.add(severity::warning, "a port is not active; it carries nothing, and the rate that it shows means nothing", label + " (" + p.state + ")", "look at cable, switch port and subnet manager");
+      } else if (p.rate && p.rate->rate.value > 0) {
+        l.current = l.capacity = p.rate->rate;
+        l.lanes = p.rate->lanes;
+        l.how = trust::reported;
+      } else {
+        l = unknown_rate(told, pcie, "the port tells no rate");
+        tally_.add(severity::warning, "an active port tells no rate", label, "run ibstat");
+      }
+      const node_id port = add_port(nic, r.name + "/" + std::to_string(p.number), r.name, l,
+                                    {{"guid", r.guid}, {"type", r.type}, {"firmware", r.firmware}, {"layer", p.layer}, {"state", p.state},
+                                     {"physical_state", p.physical_state}, {"pci", r.pci}, {"speed", p.rate && active ? p.rate->speed : std::string()}});
+      rdma_ports.push_back({r.pci, p.number, port, false});
+    }
+  }
+
+  std::stable_sort(rdma_ports.begin(), rdma_ports.end(), [](const shown& a, const shown& b) { return a.pci < b.pci; });
+  for (const read::sysfs_net& n : m_.interfaces) {
+    if (n.made_up || (n.pci.empty() && is_virtual_interface(n.name))) {
+      made_up.push_back(n.name);
+      continue;
+    }
+    const std::vector<std::pair<std::string, std::string>> facts{{"address", n.address}, {"mtu", n.mtu}, {"state", n.state}, {"pci", n.pci}};
+    // An interface of a function with RDMA ports is the same port seen twice.
+    bool same = false;
+    bool has_rdma = false;
+    auto at = std::lower_bound(rdma_ports.begin(), rdma_ports.end(), n.pci, [](const shown& p, const std::string& pci) { return p.pci < pci; });
+    for (; !n.pci.empty() && at != rdma_ports.end() && at->pci == n.pci; ++at) {
+      shown& s = *at;
+      has_rdma = true;
+      if (s.has_interface || s.number != n.port.value_or(0) + 1) continue;
+      s.has_interface = same = true;
+      topo::node& port = out_.nodes[s.port.value];
+      port.facts.emplace_back("interface", n.name);
+      for (const auto& [name, value] : facts)
+        if (!value.empty() && name != "state" && name != "pci") port.facts.emplace_back("interface_" + name, value);
+      std::sort(port.facts.begin(), port.facts.end());
+      by_interface.emplace_back(n.name, s.port);
+      break;
+    }
+    if (same || has_rdma) continue;
+    const std::size_t adapter = adapter_of(n.pci);
+    if (adapter == none && !n.pci.empty()) {
+      tally_.add(severity::note, "an interface belongs to no adapter that counts; it is passed over", n.name);
+      continue;
+    }
+    if (adapter != none) name_adapter(adapter, n.name);
+    const node_id nic = adapter != none ? functions_[adapter].node : add_adapter(n.name);
+    topo::link l;
+    const bool down = n.state == "down" || n.state == "lowerlayerdown" || n.state == "notpresent";
+    if (down) {
+      l.how = trust::reported;
+      l.reason = "interface state \"" + n.state + "\": carries nothing now";
+      tally_.add(severity::note, "an interface is down; it carries nothing, and the speed that it shows means nothing", n.name);
+    } else if (n.speed) {
+      l.current = l.capacity = bytes_per_second{static_cast<double>(*n.speed) * 1e6 / 8};
+      l.how = trust::reported;
+    } else {
+      l = adapter != none ? unknown_rate(links.told(adapter), links.capacity(adapter), "the driver tells no speed") : unknown_rate(false, {}, "the driver tells no speed");
+      tally_.add(severity::note, "the driver of an interface tells no speed; it is assumed", n.name, "measure");
+    }
+    by_interface.emplace_back(n.name, add_port(nic, n.name + "/0", n.name, l, facts));
+  }
+
+  for (const read::sysfs_rdma& r : m_.rdma) {
+    if (!r.made_up) continue;
+    for (const auto& [name, port] : by_interface)
+      if (name == r.parent) {
+        out_.nodes[port.value].facts.emplace_back("software_rdma", r.name);
+        std::sort(out_.nodes[port.value].facts.begin(), out_.nodes[port.value].facts.end());
+      }
+  }
+  if (!made_up.empty()) {
+    std::string names;
+    for (const std::string& name : made_up) names += (names.empty() ? "" : ", ") + name;
+    out_.findings.push_back({severity::note, out_.source, "interfaces without hardware are not counted as adapters", names, {}, 1});
+  }
+  std::vector<bytes_per_second> ports(out_.nodes.size());
+  std::vector<bool> has_port(out_.nodes.size());
+  for (const topo::link& l : out_.links)
+    if (l.kind == topo::link_kind::internal && out_.nodes[l.from.value].kind == topo::node_kind::nic) {
+      ports[l.from.value] += l.capacity;
+      has_port[l.from.value] = true;
+    }
+  for (const std::size_t up : placeless_) {
+    const bytes_per_second all = ports[out_.links[up].to.value];
+    out_.links[up].capacity = out_.links[up + 1].capacity = all.value > 0 ? all : unknown_port_rate;
+  }
+  for (std::size_t f = 0; f < functions_.size(); ++f) {
+    if (!functions_[f].nic) continue;
+    if (!has_port[functions_[f].node.value]) tally_.add(severity::warning, "an adapter shows no port: it has no driver here, or belongs to a guest", functions_[f].who, "load its driver, or leave it out");
+  }
+}
+
+}}}  // namespace topocoll::v0::detail
