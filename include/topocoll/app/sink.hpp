@@ -11,6 +11,7 @@ struct sink {
   void (*put)(void* context, std::string_view text) = nullptr;  ///< null swallows everything
   void* context = nullptr;
   bool terminal = false;  ///< a person is watching: progress may be shown and overwritten
+  bool forks = false;     ///< text put by a forked child arrives too: a descriptor without a buffer in between
 
   void operator()(std::string_view text) const {
     if (put != nullptr) put(context, text);

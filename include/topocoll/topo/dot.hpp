@@ -57,6 +57,25 @@ namespace detail {
   return "shape=box";
 }
 
+/// How far down a node is drawn.
+[[nodiscard]] constexpr int drawn_level(node_kind k) {
+  switch (k) {
+    case node_kind::cpu: return 0;
+    case node_kind::pcie_root: return 1;
+    case node_kind::pcie_switch: return 2;
+    case node_kind::host_memory:
+    case node_kind::gpu:
+    case node_kind::nic:
+    case node_kind::pcie_device: return 3;
+    case node_kind::nvswitch:
+    case node_kind::nic_port: return 4;
+    case node_kind::leaf: return 5;
+    case node_kind::spine: return 6;
+    case node_kind::core_switch: return 7;
+  }
+  return 3;
+}
+
 /// Whether two links that run in opposite directions can be drawn as one.
 [[nodiscard]] inline bool drawn_alike(const link& a, const link& b) {
   return a.from == b.to && a.to == b.from && a.kind == b.kind && a.generation == b.generation && a.lanes == b.lanes &&
@@ -96,7 +115,8 @@ enum class drawn : std::uint8_t { arrow, line, nothing };
 }  // namespace detail
 
 inline std::string to_dot(const graph& g) {
-  std::string text = "digraph topology {\n  graph [rankdir=TB label=" + detail::dot_quoted(g.source()) + "]\n  node [fontname=\"sans-serif\"]\n";
+  std::string text = "digraph topology {\n  graph [rankdir=TB label=" + detail::dot_quoted(g.source()) + "]\n  node [fontname=\"sans-serif\"]\n"
+                                            "  edge [fontname=\"sans-serif\" fontsize=9]\n";
   const auto add_node = [&](node_id v, const char* indent) {
     const node& n = g.at(v);
     std::string label = label_of(n);
@@ -117,10 +137,16 @@ inline std::string to_dot(const graph& g) {
   for (std::uint32_t e = 0; e < g.link_count(); ++e) {
     if (as[e] == detail::drawn::nothing) continue;
     const link& l = g.at(link_id{e});
-    std::string label = make_of(l);
-    if (!(l.kind == link_kind::infiniband || l.kind == link_kind::ethernet)) label += '\n' + to_string(l.nominal.value_or(l.capacity));
-    text += "  " + detail::dot_quoted(g.at(l.from).key) + " -> " + detail::dot_quoted(g.at(l.to).key) + " [label=" + detail::dot_quoted(label);
-    text += as[e] == detail::drawn::line ? " dir=none" : "";
+    std::string label = l.kind == link_kind::internal || l.kind == link_kind::memory || l.kind == link_kind::cpu ? "" : make_of(l);
+    if (l.kind != link_kind::infiniband && l.kind != link_kind::ethernet)
+      label += (label.empty() ? "" : "\n") + to_string(l.nominal.value_or(l.capacity));
+    // A line has no direction, so it can be written downwards: CPUs end up on top, the network at the bottom.
+    const bool line = as[e] == detail::drawn::line;
+    const bool turned = line && detail::drawn_level(g.at(l.to).kind) < detail::drawn_level(g.at(l.from).kind);
+    text += "  " + detail::dot_quoted(g.at(turned ? l.to : l.from).key) + " -> " + detail::dot_quoted(g.at(turned ? l.from : l.to).key) +
+            " [label=" + detail::dot_quoted(label);
+    if (line) text += " dir=none";
+    if (l.kind == link_kind::cpu) text += " constraint=false";
     if (l.how == trust::assumed) text += " style=dashed";
     if (l.capacity.value <= 0) text += " color=red";
     text += "]\n";

@@ -42,9 +42,10 @@ struct opens {
   node_id source;
   closed_parts closed;
 
-  bool operator()(node_id v, link_id e) const {
-    return (v == source || closed.nodes.empty() || closed.nodes[v.value] == 0) &&
-           (closed.links.empty() || closed.links[e.value] == 0);
+  step operator()(node_id v, link_id e) const {
+    const bool open = (v == source || closed.nodes.empty() || closed.nodes[v.value] == 0) &&
+                      (closed.links.empty() || closed.links[e.value] == 0);
+    return open ? step::hop : step::closed;
   }
 };
 
@@ -53,8 +54,10 @@ struct opens {
   if (!marks.reached(v)) return std::nullopt;
   path way;
   way.rate = {marks.rate[v.value]};
-  way.links.resize(marks.hops[v.value]);
-  for (std::size_t i = way.links.size(); i-- > 0; v = marks.before[v.value]) {
+  std::size_t hops = 0;
+  for (node_id at = v; marks.cost[at.value] != 0; at = marks.before[at.value]) ++hops;
+  way.links.resize(hops);
+  for (std::size_t i = hops; i-- > 0; v = marks.before[v.value]) {
     way.links[i] = marks.via[v.value];
     if (marks.rate[v.value] == way.rate.value) way.limit = way.links[i];  // the first one is seen last
   }
@@ -80,7 +83,7 @@ template <LinkGraph G>
 /// smallest link ids from the far end. The same graph gives the same paths, whatever asks.
 class path_tree {
  public:
-  /// Cost: O(nodes + links) time, 20 bytes for each node. The graph is not needed afterwards.
+  /// Cost: O(nodes + links) time, 24 bytes for each node. The graph is not needed afterwards.
   template <LinkGraph G>
   path_tree(const G& g, node_id source, closed_parts closed = {}) : source_(source), marks_(g.node_count()) {
     marks_.start(source);
@@ -90,7 +93,7 @@ class path_tree {
   [[nodiscard]] node_id source() const { return source_; }
   [[nodiscard]] bool reaches(node_id v) const { return marks_.reached(v); }
   /// Links on the path to `v`. Precondition of this and `rate`: reaches(v).
-  [[nodiscard]] std::uint32_t hops(node_id v) const { return marks_.hops[v.value]; }
+  [[nodiscard]] std::uint32_t hops(node_id v) const { return static_cast<std::uint32_t>(marks_.cost[v.value]); }
   /// Least capacity on the path to `v`; infinite for the source.
   [[nodiscard]] bytes_per_second rate(node_id v) const { return {marks_.rate[v.value]}; }
   /// The path to `v`; empty when there is none. Cost: O(hops).
@@ -154,7 +157,7 @@ class next_hops {
     detail::way_marks marks(g.node_count());
     marks.start(destination);
     const auto order = detail::spread(g, marks, {destination}, detail::opens{destination, closed});
-    hops_ = std::move(marks.hops);
+    hops_ = std::move(marks.cost);
     first_.assign(g.node_count() + 1, 0);
     const G& forward = g.forward();
     for (std::uint32_t v = 0; v < g.node_count(); ++v) {
@@ -173,7 +176,7 @@ class next_hops {
   [[nodiscard]] node_id destination() const { return destination_; }
   [[nodiscard]] bool reaches(node_id v) const { return hops_[v.value] != detail::not_reached; }
   /// Links on each shortest path from `v`. Precondition: reaches(v).
-  [[nodiscard]] std::uint32_t hops(node_id v) const { return hops_[v.value]; }
+  [[nodiscard]] std::uint32_t hops(node_id v) const { return static_cast<std::uint32_t>(hops_[v.value]); }
   /// Links on which a shortest path from `v` may start, in the order of the graph; none at the destination and at a node
   /// that cannot reach it.
   [[nodiscard]] std::span<const link_id> at(node_id v) const {
@@ -193,7 +196,7 @@ class next_hops {
   }
 
   node_id destination_;
-  std::vector<std::uint32_t> hops_;
+  std::vector<std::uint64_t> hops_;
   std::vector<double> count_;
   std::vector<std::size_t> first_;
   std::vector<link_id> links_;

@@ -44,10 +44,11 @@ struct path_rate {
 
 /// The ways from one device to all others.
 ///
-/// Fewest hops win, then the largest least capacity. GPUs, memories and PCIe devices are not passed through; NICs and
-/// ports are, and CPUs, which stand for host bridges. A way between devices of one host (or of one NVLink domain) stays
-/// off the network if it can; a way over the network does not pass through a third host.
-/// The graph must outlive this object. Cost: O(nodes + links) once, 21 bytes for each node.
+/// Fewest CPUs on the way win, then fewest hops, then the largest least capacity: so data leaves a host by a NIC near the
+/// sender and enters by one near the receiver, as NCCL has it. GPUs, memories and PCIe devices are not passed through;
+/// NICs and ports are, and CPUs, which stand for host bridges. A way between devices of one host (or of one NVLink domain)
+/// stays off the network if it can; a way over the network does not pass through a third host.
+/// The graph must outlive this object. Cost: O(nodes + links) once, 25 bytes for each node.
 class routes {
  public:
   routes(const graph& g, node_id from, route_options options = {}) : routes(g, from, options, std::nullopt) {}

@@ -26,7 +26,7 @@ namespace detail {
   return k == node_kind::gpu || k == node_kind::host_memory || k == node_kind::pcie_device;
 }
 
-/// True when `a` is better: fewer hops, then wider.
+/// True when `a`, which crosses no CPU, is better: fewer hops, then wider.
 [[nodiscard]] inline bool better(const path& a, const path& b) {
   return a.links.size() != b.links.size() ? a.links.size() < b.links.size() : b.rate < a.rate;
 }
@@ -72,10 +72,15 @@ inline path_class class_of(const graph& g, const path& way, node_id from) {
 inline routes::routes(const graph& g, node_id from, route_options options, std::optional<node_id> only)
     : g_(&g), from_(from), options_(options), marks_(g.node_count()) {
   marks_.start(from);
-  const auto passed = [&](node_id v) { return v == from || !detail::is_end(g.at(v).kind); };
+  const auto pay = [&](node_id v) {
+    if (v == from) return detail::step::hop;
+    const node_kind kind = g.at(v).kind;
+    return detail::is_end(kind) ? detail::step::closed : kind == node_kind::cpu ? detail::step::crossing : detail::step::hop;
+  };
   // First without the network: a way within the host is never left for one through a switch and back.
   const auto inside = detail::spread(
-      g, marks_, {from}, [&](node_id v, link_id e) { return passed(v) && !detail::is_network(g.at(e).kind); }, only);
+      g, marks_, {from},
+      [&](node_id v, link_id e) { return detail::is_network(g.at(e).kind) ? detail::step::closed : pay(v); }, only);
   if (only && marks_.reached(*only)) return;
   // Then on from there through the network. A way that has come out of it into a host does not go back.
   std::vector<std::uint8_t> is_inside(g.node_count(), 0);
@@ -83,9 +88,9 @@ inline routes::routes(const graph& g, node_id from, route_options options, std::
   detail::spread(
       g, marks_, inside,
       [&](node_id v, link_id e) {
-        if (!passed(v) || is_inside[g.head(e).value] != 0) return false;
         const bool network = detail::is_network(g.at(e).kind);
-        return is_inside[v.value] != 0 || detail::is_fabric_switch(g.at(v).kind) ? network : !network;
+        const bool wants_network = is_inside[v.value] != 0 || detail::is_fabric_switch(g.at(v).kind);
+        return is_inside[g.head(e).value] != 0 || network != wants_network ? detail::step::closed : pay(v);
       },
       only);
 }

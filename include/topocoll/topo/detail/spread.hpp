@@ -17,55 +17,71 @@ inline constexpr bytes_per_second unlimited{__builtin_huge_val()};
 
 namespace detail {
 
-inline constexpr std::uint32_t not_reached = UINT32_MAX;
+inline constexpr std::uint64_t not_reached = UINT64_MAX;
 
-/// For each node: hops from the source, least capacity on the way, last link and the node before it.
+/// What a step of a way costs: nothing leads that way, one hop, or one hop through something that is to be avoided at the
+/// price of any number of hops.
+enum class step : std::uint8_t { closed, hop, crossing };
+inline constexpr std::uint64_t cost_of_crossing = std::uint64_t{1} << 32U;
+
+/// For each node: cost from the source, least capacity on the way, last link and the node before it.
 struct way_marks {
-  std::vector<std::uint32_t> hops;
+  std::vector<std::uint64_t> cost;
   std::vector<double> rate;
   std::vector<link_id> via;
   std::vector<node_id> before;
 
-  explicit way_marks(std::size_t nodes)
-      : hops(nodes, not_reached), rate(nodes, 0), via(nodes), before(nodes) {}
+  explicit way_marks(std::size_t nodes) : cost(nodes, not_reached), rate(nodes, 0), via(nodes), before(nodes) {}
   void start(node_id v) {
-    hops[v.value] = 0;
+    cost[v.value] = 0;
     rate[v.value] = unlimited.value;
   }
-  [[nodiscard]] bool reached(node_id v) const { return hops[v.value] != not_reached; }
+  [[nodiscard]] bool reached(node_id v) const { return cost[v.value] != not_reached; }
 };
 
-/// Marks what can be reached from the nodes of `start`, which are marked already and sorted by hops.
+/// Marks what can be reached from the nodes of `start`, which are marked already and sorted by cost.
 ///
-/// Fewer hops win, then the larger least capacity, then the smaller id of the last link; links of no capacity are not
-/// used. `opens(v, e)` says whether a way that has come to `v` may go on along `e`; it must be false for every `e` whose
-/// head is a node of `start`. Gives all marked nodes, sorted by hops. Stops early when the way to `stop` is settled.
-/// A node is settled before its own links are looked at, so one pass is exact. Cost: O(nodes reached + their links).
-template <LinkGraph G, class Opens>
-std::vector<node_id> spread(const G& g, way_marks& marks, const std::vector<node_id>& start, const Opens& opens,
+/// Less cost wins, then the larger least capacity, then the smaller id of the last link; links of no capacity are not
+/// used. `steps(v, e)` is what a way that has come to `v` pays to go on along `e`; it must be closed for every `e` whose
+/// head is a node of `start`. Gives all marked nodes, sorted by cost. Stops early when the way to `stop` is settled.
+/// There are two prices, so one queue for each keeps itself sorted: O(nodes reached + their links), no heap.
+template <LinkGraph G, class Steps>
+std::vector<node_id> spread(const G& g, way_marks& marks, const std::vector<node_id>& start, const Steps& steps,
                             std::optional<node_id> stop = std::nullopt) {
+  struct entry {
+    node_id v;
+    std::uint64_t cost;
+  };
+  struct queue {
+    std::vector<entry> entries;
+    std::size_t next = 0;
+    [[nodiscard]] std::uint64_t cost() const { return next < entries.size() ? entries[next].cost : not_reached; }
+  };
+  queue by_start, by_hop, by_crossing;
+  for (const node_id v : start) by_start.entries.push_back({v, marks.cost[v.value]});
   std::vector<node_id> settled;
-  if (start.empty()) return settled;
-  std::size_t next_start = 0;
-  std::size_t next_found = 0;
-  std::vector<node_id> found;  // nodes that this search has marked, by hops
-  while (next_start < start.size() || next_found < found.size()) {
-    const std::uint32_t a = next_start < start.size() ? marks.hops[start[next_start].value] : not_reached;
-    const std::uint32_t b = next_found < found.size() ? marks.hops[found[next_found].value] : not_reached;
-    const std::uint32_t hops = a < b ? a : b;
-    if (stop && marks.hops[stop->value] <= hops) break;
-    const node_id v = a <= b ? start[next_start++] : found[next_found++];
+  for (;;) {
+    queue* least = &by_start;
+    if (by_hop.cost() < least->cost()) least = &by_hop;
+    if (by_crossing.cost() < least->cost()) least = &by_crossing;
+    const std::uint64_t cost = least->cost();
+    if (cost == not_reached || (stop && marks.cost[stop->value] <= cost)) break;
+    const node_id v = least->entries[least->next++].v;
+    if (marks.cost[v.value] != cost) continue;  // a cheaper way has been found since
     settled.push_back(v);
     for (const link_id e : g.out_links(v)) {
       const double capacity = g.capacity(e).value;
-      if (!(capacity > 0) || !opens(v, e)) continue;
+      const step paid = capacity > 0 ? steps(v, e) : step::closed;
+      if (paid == step::closed) continue;
       const std::uint32_t w = g.head(e).value;
+      const std::uint64_t there = cost + (paid == step::crossing ? cost_of_crossing : 1);
       const double rate = capacity < marks.rate[v.value] ? capacity : marks.rate[v.value];
-      if (marks.hops[w] == not_reached)
-        found.push_back({w});
-      else if (marks.hops[w] != hops + 1 || rate < marks.rate[w] || (rate == marks.rate[w] && e > marks.via[w]))
+      if (there > marks.cost[w]) continue;
+      if (there < marks.cost[w])
+        (paid == step::crossing ? by_crossing : by_hop).entries.push_back({{w}, there});
+      else if (rate < marks.rate[w] || (rate == marks.rate[w] && e > marks.via[w]))
         continue;
-      marks.hops[w] = hops + 1;
+      marks.cost[w] = there;
       marks.rate[w] = rate;
       marks.via[w] = e;
       marks.before[w] = v;

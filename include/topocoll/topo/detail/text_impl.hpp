@@ -216,13 +216,20 @@ class tree_writer {
       if (l.kind == link_kind::pcie && !tree && (n.kind != node_kind::cpu)) also("also " + made_and_rated(l) + " to " + label_of(g_.at(l.to)), "+");
     }
     const auto plug = plug_of(v);
+    if (n.kind == node_kind::nic_port) {  // the cable says more than the inside of the adapter
+      if (plug.first.empty()) {
+        also(wired_ ? "no cable" : "", "no cable");
+      } else {
+        line.right = plug.first;
+        line.shape = std::string(word_of(n.kind)) + plug.second;
+      }
+      return line;
+    }
     also(plug.first, plug.second);
     const auto& mine = children[v.value];
     if (n.kind == node_kind::nic && mine.size() == 1 && g_.at(mine[0]).kind == node_kind::nic_port) {
       const tree_line port = line_of(mine[0], children);  // a single port needs no line of its own
-      const bool plugged = !plug_of(mine[0]).first.empty();
-      const std::string words = plugged ? plug_of(mine[0]).first : port.right + (wired_ ? ", no cable" : "");
-      also("port " + words, plugged ? plug_of(mine[0]).second : port.shape);
+      also("port " + port.right, port.shape);
       return line;
     }
     std::size_t idle_devices = 0;
@@ -241,8 +248,13 @@ class tree_writer {
         twin->push_back(std::move(made));
     }
     for (auto& set : alike) add_alike(line.below, std::move(set));
-    if (idle_devices > 0) line.below.push_back({counted(idle_devices, "other PCIe device"), "", "", "", {}});
+    add_idle(line, idle_devices);
     return line;
+  }
+  static void add_idle(tree_line& to, std::size_t devices) {
+    if (devices == 0) return;
+    to.shape += std::to_string(devices);
+    to.below.push_back({counted(devices, "other PCIe device"), "", "", "", {}});
   }
   [[nodiscard]] std::size_t idle_below(node_id v, const std::vector<std::vector<node_id>>& children) const {
     std::size_t n = g_.at(v).kind == node_kind::pcie_device ? 1 : 0;
@@ -343,6 +355,7 @@ class tree_writer {
         continue;
       }
       tree_line made = line_of(v, children_);
+      top.shape += '(' + made.shape + ')';
       const auto twin = std::ranges::find_if(alike, [&](const auto& set) { return !o_.everything && !cpu && set[0].shape == made.shape; });
       if (twin == alike.end())
         alike.push_back({std::move(made)});
@@ -350,10 +363,11 @@ class tree_writer {
         twin->push_back(std::move(made));
     }
     for (auto& set : alike) add_alike(top.below, std::move(set));
-    if (idle > 0) top.below.push_back({counted(idle, "other PCIe device"), "", "", "", {}});
+    const std::size_t beside = top.below.size();
+    add_idle(top, idle);
     add_socket_links(nodes, top.below);
     add_gpu_links(nodes, top.below);
-    for (const tree_line& l : top.below) top.shape += '(' + l.shape + ')';
+    for (std::size_t i = beside; i < top.below.size(); ++i) top.shape += '(' + top.below[i].shape + ')';
     return top;
   }
 
@@ -373,7 +387,7 @@ class tree_writer {
     std::vector<kind_of_host> kinds;
     for (const group& h : all) {
       tree_line tree = host_tree(h.name.empty() ? "devices of no named host" : h.name, h.nodes, h.name);
-      const auto it = std::ranges::find_if(kinds, [&](const kind_of_host& k) { return k.tree.shape == tree.shape; });
+      const auto it = std::ranges::find_if(kinds, [&](const kind_of_host& k) { return !o_.everything && k.tree.shape == tree.shape; });
       if (it != kinds.end())
         it->names.push_back(h.name);
       else
