@@ -18,7 +18,8 @@ enum class buffer : std::uint8_t { input, output, scratch };
 ///
 /// `input` and `output` are both addressed on the grid of the whole array (`chunk_grid`), even where a rank holds only
 /// its own shard of it: rank r's input of an all-gather is chunks r*k to r*k+k-1, and nothing else of `input` exists.
-/// `scratch` has a grid of its own: cell i is as large as the largest chunk.
+/// `scratch` has cells of its own, each as large as the largest chunk: cell i starts at element i * chunk_grid::largest().
+/// Where an operation's data starts and how long it is: `extent_of`.
 struct slice {
   buffer where = buffer::output;
   std::uint32_t first = 0;
@@ -36,12 +37,19 @@ enum class op_kind : std::uint8_t {
 };
 
 /// One operation. The k-th send from a to b on a channel meets the k-th receive from a at b on that channel; both move
-/// the same number of chunks. Operations of one step touch disjoint memory, so their order does not matter.
+/// the same chunks. Operations of one step touch disjoint memory, so their order does not matter.
+///
+/// A copy from `input` to the same chunks of `output` does nothing in an in-place call, where both are the same memory:
+/// whoever runs the program skips it when the addresses are equal.
 struct op {
   op_kind kind = op_kind::copy;
   rank_id peer{};  ///< for send, receive, receive_reduce
   slice from{};
   slice to{};
+  /// The data are chunks `chunk` to `chunk + count - 1` of the whole array, wherever they lie: this tells their size, also
+  /// when both slices are in scratch. A slice of `input` or `output` has `first == chunk` (all_to_all apart, where chunks
+  /// move between shards and sizes are equal). Never more than one unit of the grid (`chunk_grid`) if units have several chunks.
+  std::uint32_t chunk = 0;
 };
 
 /// Operations that are started together: it is finished when all of them are.
@@ -72,25 +80,42 @@ struct program {
 
 /// How an array of `count` elements is cut into the chunks of a program.
 ///
-/// All-reduce, broadcast and reduce: the array is the buffer. All-gather, reduce-scatter and all-to-all: the array is the
-/// concatenation of `ranks` shards of equal count, and chunk c lies in shard c / (chunks / ranks). Chunks of one unit
-/// (array or shard) differ by at most one element; with fewer elements than chunks some are empty.
+/// All-reduce, broadcast and reduce: the array is the buffer, one unit. All-gather, reduce-scatter and all-to-all: the
+/// array is the concatenation of `ranks` shards of equal count, each a unit, and chunk c lies in shard
+/// c / (chunks / ranks). In every unit all chunks have ceil(elements / chunks) elements until the unit is used up: one
+/// chunk may be shorter and those after it are empty. So chunks that follow each other in scratch cells of size
+/// `largest()` are contiguous there too.
 struct chunk_grid {
   std::uint64_t elements_per_unit = 0;
   std::uint32_t chunks_per_unit = 1;
 
-  /// First element of chunk c; `begin(chunks)` is the number of elements in the whole array.
-  [[nodiscard]] constexpr std::uint64_t begin(std::uint32_t c) const {
-    const std::uint64_t unit = c / chunks_per_unit;
-    const std::uint64_t in_unit = c % chunks_per_unit;
-    const std::uint64_t base = elements_per_unit / chunks_per_unit;
-    const std::uint64_t rest = elements_per_unit % chunks_per_unit;
-    return unit * elements_per_unit + in_unit * base + (in_unit < rest ? in_unit : rest);
-  }
+  /// Elements of a full chunk.
   [[nodiscard]] constexpr std::uint64_t largest() const {
     return elements_per_unit / chunks_per_unit + (elements_per_unit % chunks_per_unit != 0 ? 1 : 0);
   }
+  /// First element of chunk c; `begin(chunks)` is the number of elements in the whole array.
+  [[nodiscard]] constexpr std::uint64_t begin(std::uint32_t c) const {
+    const std::uint64_t unit = c / chunks_per_unit;
+    const std::uint64_t ahead = c % chunks_per_unit * largest();
+    return unit * elements_per_unit + (ahead < elements_per_unit ? ahead : elements_per_unit);
+  }
 };
+
+/// Elements `first` to `first + count - 1` of a buffer.
+struct extent {
+  std::uint64_t first = 0;
+  std::uint64_t count = 0;
+
+  friend constexpr bool operator==(const extent&, const extent&) = default;
+};
+
+/// Where slice `s` of operation `o` (its `from` or its `to`) lies in its buffer. `first` counts from the start of the
+/// whole array for input and output, also on a rank that holds only its own shard; from the start of scratch for scratch.
+/// Both ends of a message get the same `count`; it is 0 when the data have fewer elements than chunks.
+[[nodiscard]] constexpr extent extent_of(const chunk_grid& grid, const op& o, const slice& s) {
+  const std::uint64_t count = grid.begin(o.chunk + s.count) - grid.begin(o.chunk);
+  return {s.where == buffer::scratch ? s.first * grid.largest() : grid.begin(s.first), count};
+}
 
 /// True when the array of this collective is a concatenation of one shard per rank.
 [[nodiscard]] constexpr bool sharded(collective_kind k) {

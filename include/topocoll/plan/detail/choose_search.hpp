@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// How candidates are collected, ordered and given their reasons.
+#include <algorithm>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <topocoll/core/units_text.hpp>
+#include <topocoll/plan/choose.hpp>
+#include <topocoll/plan/detail/words.hpp>
+
+namespace topocoll { inline namespace v0 { namespace plan { namespace detail {
+
+/// "NIC cable mlx5_0/1 of node2 to leaf 0": a link by its ends.
+[[nodiscard]] inline std::string link_in_words(const topo::graph& g, link_id e) {
+  return name_of(g, g.tail(e)) + " to " + name_of(g, g.head(e));
+}
+
+/// Why `loser` takes longer than `winner`, one clause.
+[[nodiscard]] inline std::string why_slower(const topo::graph& g, const simulation& loser, const simulation& winner) {
+  const double factor = loser.time / winner.time;
+  if (factor < 1.005) return "as fast to within 0.5 %";
+  const seconds latency = loser.latency + loser.posting - winner.latency - winner.posting;
+  if (latency.value * 2 > (loser.time - winner.time).value)
+    return plural(loser.rounds, "round") + " cost " + to_string(loser.latency) + " of latency, here " + plural(winner.rounds, "round") +
+           " cost " + to_string(winner.latency);
+  if ((loser.busiest - winner.busiest).value * 2 > (loser.time - winner.time).value) {
+    const std::string where = loser.limit ? link_in_words(g, *loser.limit) : std::string("the reduction of one rank");
+    return where + " is busy for " + to_string(loser.busiest) + ", no link here for more than " + to_string(winner.busiest);
+  }
+  return "its rounds overlap less: " + to_string(loser.unhidden) + " beyond the busiest link, here " + to_string(winner.unhidden);
+}
+
+/// "hierarchical (direct, ring)": the planner and, for plans of several stages, the algorithms in the order in which they
+/// first appear. Slices are told apart: see `schedule::slices`.
+[[nodiscard]] inline std::string label_of(const schedule& plan, std::string_view planner) {
+  std::string text = plan.name.empty() ? std::string(planner) : plan.name;
+  if (plan.stages.size() < 2) return text;
+  std::vector<algorithm> seen;
+  for (const stage& s : plan.stages)
+    if (std::ranges::find(seen, s.how) == seen.end()) seen.push_back(s.how);
+  for (std::size_t i = 0; i < seen.size(); ++i) text += std::string(i == 0 ? " (" : ", ") + std::string(to_string(seen[i]));
+  return text + ')';
+}
+
+/// Sorts by price, proves the cheapest, gives reasons, compares with the bound.
+[[nodiscard]] inline result<choice> settle(const problem& p, const choose_options& options, std::vector<candidate> all, bound limit) {
+  std::ranges::stable_sort(all, [](const candidate& a, const candidate& b) {
+    if (a.price.has_value() != b.price.has_value()) return a.price.has_value();
+    return a.price && a.price->time < b.price->time;
+  });
+  std::size_t winner = all.size();
+  for (std::size_t i = 0; i < all.size() && all[i].price && winner == all.size(); ++i) {
+    if (options.prove) {
+      auto proved = verify(*all[i].plan, options.proof);
+      if (proved) {
+        all[i].proved = std::move(*proved);
+      } else if (proved.error().code == errc::unsupported) {  // too large to prove is not the same as wrong
+        all[i].unproved = proved.error().what;
+      } else {
+        all[i].why_not = proved.error();
+        continue;
+      }
+    }
+    winner = i;
+  }
+  if (winner == all.size()) {
+    std::string reasons;
+    for (const candidate& c : all)
+      if (c.why_not) reasons += (reasons.empty() ? "" : "; ") + c.name + ": " + c.why_not->what;
+    return fail(errc::unsupported, "no planner has a plan for " + std::string(to_string(p.collective)) + " among " +
+                                       plural(p.ranks.size(), "rank") + (reasons.empty() ? "" : " (" + reasons + ")"));
+  }
+  std::rotate(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(winner), all.begin() + static_cast<std::ptrdiff_t>(winner) + 1);
+  const simulation& best = *all.front().price;
+  for (candidate& c : all) {
+    if (c.why_not) c.reason = c.why_not->what;
+    else if (&c != &all.front()) c.reason = why_slower(*p.graph, *c.price, best);
+  }
+  // The bound and the price are computed independently; a price below the bound would make both worthless.
+  if (best.time.value < limit.time.value * (1 - 1e-9))
+    return fail(errc::bug, "the plan '" + all.front().name + "' is priced at " + to_string(best.time) + ", below the bound of " +
+                               to_string(limit.time) + " (" + limit.cut + ")");
+  choice made{std::move(all), std::move(limit), 0};
+  made.gap = made.price().time / made.limit.time - 1;
+  made.candidates.front().reason = "cheapest of " + plural(made.candidates.size(), "plan");
+  return made;
+}
+
+[[nodiscard]] inline bool can_be_cut(const schedule& plan) {
+  return std::ranges::none_of(plan.stages, [](const stage& s) { return s.how == algorithm::double_tree; });
+}
+
+/// Gives plan and price the number of slices with the best price. Fewer slices win ties.
+inline void cut_well(schedule& plan, simulation& price, seconds post) {
+  simulation best = price;
+  best.cut_into(1, post);
+  for (const std::uint32_t slices : {2U, 4U, max_slices}) {
+    simulation other = best;
+    other.cut_into(slices, post);
+    if (other.time < best.time) best.cut_into(slices, post);
+  }
+  plan.slices = best.slices;
+  price = std::move(best);
+}
+
+template <CostModel M, Synthesizer P>
+void try_planner(simulator<M>& prices, const problem& p, const choose_options& options, std::vector<candidate>& all,
+                 std::vector<std::uint64_t>& known, const P& planner) {
+  candidate c;
+  c.name = std::string(planner.name());
+  auto made = planner.synthesize(p);
+  if (!made) {
+    c.why_not = made.error();
+    all.push_back(std::move(c));
+    return;
+  }
+  const bool cut = options.cut && can_be_cut(*made);
+  if (cut) made->slices = 1;
+  const std::uint64_t print = digest(*made);
+  if (std::ranges::find(known, print) != known.end()) return;  // two planners, one plan
+  known.push_back(print);
+  c.name = label_of(*made, planner.name());
+  auto priced = prices.run(p, *made);
+  if (priced && cut) cut_well(*made, *priced, prices.cost().post());
+  c.plan = std::move(*made);
+  if (priced) c.price = std::move(*priced);
+  else c.why_not = priced.error();
+  all.push_back(std::move(c));
+}
+
+/// What of a simulation does not depend on the size.
+struct price_line {
+  std::uint64_t digest;
+  simulation price;  // loads dropped
+};
+
+template <CostModel M, Synthesizer P>
+void try_size(simulator<M>& prices, const problem& p, const choose_options& options, std::vector<price_line>& known, selection& best,
+              const P& planner) {
+  auto made = planner.synthesize(p);
+  if (!made) return;
+  const bool cut = options.cut && can_be_cut(*made);
+  if (cut) made->slices = 1;
+  const std::uint64_t print = digest(*made);
+  auto it = std::ranges::find(known, print, &price_line::digest);
+  if (it == known.end()) {
+    auto priced = prices.run(p, *made);
+    if (!priced) return;
+    priced->loads.clear();
+    priced->loads.shrink_to_fit();
+    known.push_back({print, std::move(*priced)});
+    it = known.end() - 1;
+  }
+  seconds time = it->price.at(p.size);
+  for (const std::uint32_t slices : {2U, 4U, max_slices}) {
+    if (!cut) break;
+    simulation other = it->price;
+    other.cut_into(slices, prices.cost().post());
+    time = std::min(time, other.at(p.size));
+  }
+  const std::string name = label_of(*made, planner.name());
+  if (best.name == name) {
+    best.time = std::min(best.time, time);
+  } else if (best.name.empty() || time < best.time) {
+    best.second = std::exchange(best.name, name);
+    best.second_time = std::exchange(best.time, time);
+  } else if (best.second.empty() || time < best.second_time) {
+    best.second = name;
+    best.second_time = time;
+  }
+}
+
+}  // namespace detail
+
+template <CostModel M, Synthesizer... Planners>
+result<choice> choose(simulator<M>& prices, const problem& p, const choose_options& options, const Planners&... planners) {
+  auto limit = lower_bound(p, prices.cost(), options.effort);
+  if (!limit) return limit.error();
+  std::vector<candidate> all;
+  std::vector<std::uint64_t> known;
+  (detail::try_planner(prices, p, options, all, known, planners), ...);
+  return detail::settle(p, options, std::move(all), std::move(*limit));
+}
+
+template <CostModel M, Synthesizer... Planners>
+result<std::vector<selection>> crossovers(simulator<M>& prices, const problem& p, const bound& limit, std::span<const bytes> sizes,
+                                          const choose_options& options, const Planners&... planners) {
+  std::vector<selection> map;
+  std::vector<detail::price_line> known;
+  problem at = p;
+  for (const bytes size : sizes) {
+    at.size = size;
+    selection s;
+    s.size = size;
+    (detail::try_size(prices, at, options, known, s, planners), ...);
+    if (s.name.empty())
+      return fail(errc::unsupported, "no planner has a plan for " + std::string(to_string(p.collective)) + " of " + to_string(size));
+    s.bound_time = limit.at(size);
+    map.push_back(std::move(s));
+  }
+  return map;
+}
+
+}}}  // namespace topocoll::v0::plan

@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// How boxes, rails and pods are found in a graph.
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <topocoll/core/ids.hpp>
+#include <topocoll/core/result.hpp>
+#include <topocoll/plan/levels.hpp>
+#include <topocoll/topo/graph.hpp>
+#include <topocoll/topo/kinds.hpp>
+
+namespace topocoll { inline namespace v0 { namespace plan { namespace detail {
+
+/// Sets that grow together; path halving.
+class disjoint_sets {
+ public:
+  explicit disjoint_sets(std::size_t n) : parent_(n) {
+    for (std::uint32_t i = 0; i < n; ++i) parent_[i] = i;
+  }
+  [[nodiscard]] std::uint32_t find(std::uint32_t i) {
+    while (parent_[i] != i) i = parent_[i] = parent_[parent_[i]];
+    return i;
+  }
+  void join(std::uint32_t a, std::uint32_t b) { parent_[find(a)] = find(b); }
+
+ private:
+  std::vector<std::uint32_t> parent_;
+};
+
+[[nodiscard]] inline bool joins_gpus(topo::link_kind k) { return k == topo::link_kind::nvlink || k == topo::link_kind::xgmi; }
+
+/// Numbers the sets of 0..n-1 in the order in which they turn up.
+[[nodiscard]] inline std::uint32_t number_sets(disjoint_sets& sets, std::vector<std::uint32_t>& number) {
+  std::vector<std::uint32_t> of_root(number.size(), 0xffffffffU);
+  std::uint32_t count = 0;
+  for (std::uint32_t i = 0; i < number.size(); ++i) {
+    std::uint32_t& n = of_root[sets.find(i)];
+    if (n == 0xffffffffU) n = count++;
+    number[i] = n;
+  }
+  return count;
+}
+
+/// Leaf switches behind the NICs that are nearest to a node, in hops that do not use GPU wires or the network.
+class leaf_search {
+ public:
+  explicit leaf_search(const topo::graph& g) : g_(g), seen_(g.node_count(), 0) {}
+
+  [[nodiscard]] std::vector<std::uint32_t> from(node_id start) {
+    ++stamp_;
+    std::vector<node_id> frontier{start}, nics;
+    seen_[start.value] = stamp_;
+    while (!frontier.empty() && nics.empty()) {
+      std::vector<node_id> next;
+      for (const node_id v : frontier)
+        for (const link_id e : g_.out_links(v)) {
+          const node_id w = g_.head(e);
+          if (!inside_host(g_.at(e).kind) || seen_[w.value] == stamp_) continue;
+          seen_[w.value] = stamp_;
+          (g_.at(w).kind == topo::node_kind::nic ? nics : next).push_back(w);
+        }
+      frontier = std::move(next);
+    }
+    std::vector<std::uint32_t> leaves;
+    for (const node_id nic : nics) behind(nic, 0, leaves);
+    return leaves;
+  }
+
+ private:
+  [[nodiscard]] static bool inside_host(topo::link_kind k) {
+    return k == topo::link_kind::pcie || k == topo::link_kind::c2c || k == topo::link_kind::cpu || k == topo::link_kind::internal;
+  }
+  void behind(node_id v, int hops, std::vector<std::uint32_t>& leaves) {
+    for (const link_id e : g_.out_links(v)) {
+      const node_id w = g_.head(e);
+      if (g_.at(w).kind == topo::node_kind::leaf) leaves.push_back(w.value);
+      else if (g_.at(w).kind == topo::node_kind::nic_port && hops == 0) behind(w, 1, leaves);
+    }
+  }
+  const topo::graph& g_;
+  std::vector<std::uint32_t> seen_;
+  std::uint32_t stamp_ = 0;
+};
+
+/// True when every two of the nodes are joined by one GPU wire or by wires to one common NVSwitch plane.
+[[nodiscard]] inline bool all_pairs_wired(const topo::graph& g, const std::vector<node_id>& nodes) {
+  std::vector<node_id> common;  // planes that all reach
+  bool first = true, meshed = true;
+  for (const node_id v : nodes) {
+    std::vector<node_id> planes, peers;
+    for (const link_id e : g.out_links(v)) {
+      if (!joins_gpus(g.at(e).kind) || !(g.capacity(e).value > 0)) continue;
+      (g.at(g.head(e)).kind == topo::node_kind::nvswitch ? planes : peers).push_back(g.head(e));
+    }
+    if (first) common = planes;
+    else std::erase_if(common, [&](node_id p) { return std::ranges::find(planes, p) == planes.end(); });
+    first = false;
+    for (const node_id w : nodes) meshed = meshed && (w == v || std::ranges::find(peers, w) != peers.end());
+  }
+  return meshed || !common.empty();
+}
+
+}  // namespace detail
+
+inline result<levels> levels_of(const problem& q) {
+  if (q.graph == nullptr) return fail(errc::invalid_argument, "the levels of the hardware cannot be told without a graph");
+  const std::uint32_t n = q.rank_count();
+  if (n == 0) return fail(errc::invalid_argument, "the levels of no ranks were asked for");
+  const topo::graph& g = *q.graph;
+  for (std::uint32_t r = 0; r < n; ++r)
+    if (q.ranks[r].value >= g.node_count())
+      return fail(errc::invalid_argument, "rank " + std::to_string(r) + " sits on node " + std::to_string(q.ranks[r].value) + ", but the graph has only " +
+                                              std::to_string(g.node_count()) + " nodes");
+
+  // Boxes: nodes that GPU wires join, and ranks of one host.
+  detail::disjoint_sets wired(g.node_count());
+  for (const topo::link& l : g.links())
+    if (detail::joins_gpus(l.kind) && l.capacity.value > 0) wired.join(l.from.value, l.to.value);
+  std::vector<std::uint32_t> by_host(n), by_island(n);
+  for (std::uint32_t r = 0; r < n; ++r) by_host[r] = by_island[r] = r;
+  const auto host = [&](std::uint32_t r) -> const std::string& { return g.at(q.ranks[r]).host; };
+  const auto island = [&](std::uint32_t r) { return wired.find(q.ranks[r].value); };
+  std::ranges::stable_sort(by_host, [&](std::uint32_t a, std::uint32_t b) { return host(a) < host(b); });
+  std::ranges::stable_sort(by_island, [&](std::uint32_t a, std::uint32_t b) { return island(a) < island(b); });
+  detail::disjoint_sets together(n);
+  for (std::uint32_t i = 1; i < n; ++i) {
+    if (!host(by_host[i]).empty() && host(by_host[i]) == host(by_host[i - 1])) together.join(by_host[i], by_host[i - 1]);
+    if (island(by_island[i]) == island(by_island[i - 1])) together.join(by_island[i], by_island[i - 1]);
+  }
+  levels found;
+  found.box.resize(n);
+  found.boxes = detail::number_sets(together, found.box);
+
+  // Rails: by device number within the box.
+  std::vector<std::uint32_t> order(n);
+  for (std::uint32_t r = 0; r < n; ++r) order[r] = r;
+  // Boxes of several hosts number their devices host by host.
+  const auto number = [&](std::uint32_t r) { return g.at(q.ranks[r]).index.value_or(0xffffffffU); };
+  std::ranges::sort(order, [&](std::uint32_t a, std::uint32_t b) {
+    if (found.box[a] != found.box[b]) return found.box[a] < found.box[b];
+    if (host(a) != host(b)) return host(a) < host(b);
+    if (number(a) != number(b)) return number(a) < number(b);
+    return q.ranks[a] != q.ranks[b] ? q.ranks[a] < q.ranks[b] : a < b;
+  });
+  found.rail.resize(n);
+  for (std::uint32_t i = 0; i < n; ++i) {
+    const bool same = i > 0 && found.box[order[i]] == found.box[order[i - 1]];
+    found.rail[order[i]] = same ? found.rail[order[i - 1]] + 1 : 0;
+    found.rails = std::max(found.rails, found.rail[order[i]] + 1);
+  }
+
+  // Pods: boxes that meet at a leaf.
+  detail::disjoint_sets meeting(found.boxes);
+  std::vector<std::uint32_t> box_at_leaf(g.node_count(), 0xffffffffU);
+  std::vector<bool> has_leaf(found.boxes, false);
+  detail::leaf_search search(g);
+  for (std::uint32_t r = 0; r < n; ++r)
+    for (const std::uint32_t leaf : search.from(q.ranks[r])) {
+      has_leaf[found.box[r]] = true;
+      if (box_at_leaf[leaf] != 0xffffffffU) meeting.join(found.box[r], box_at_leaf[leaf]);
+      box_at_leaf[leaf] = found.box[r];
+    }
+  found.fabric_known = std::ranges::find(has_leaf, false) == has_leaf.end();
+  if (std::ranges::find(has_leaf, true) == has_leaf.end())
+    for (std::uint32_t b = 1; b < found.boxes; ++b) meeting.join(b, 0);
+  std::vector<std::uint32_t> pod_of_box(found.boxes);
+  found.pods = detail::number_sets(meeting, pod_of_box);
+  found.pod.resize(n);
+  for (std::uint32_t r = 0; r < n; ++r) found.pod[r] = pod_of_box[found.box[r]];
+
+  std::vector<std::vector<node_id>> nodes(found.boxes);
+  for (std::uint32_t r = 0; r < n; ++r) nodes[found.box[r]].push_back(q.ranks[r]);
+  for (const auto& members : nodes) found.all_pairs.push_back(detail::all_pairs_wired(g, members));
+  return found;
+}
+
+}}}  // namespace topocoll::v0::plan

@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// Grid, checks, digest and the one-stage plans of schedule.hpp.
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <topocoll/core/ids.hpp>
+#include <topocoll/core/result.hpp>
+#include <topocoll/plan/collective.hpp>
+#include <topocoll/plan/program.hpp>
+#include <topocoll/plan/schedule.hpp>
+
+namespace topocoll { inline namespace v0 { namespace plan {
+
+inline std::uint32_t chunk_of(const schedule& plan, std::uint32_t s, std::uint32_t u) {
+  if (!sharded(plan.collective)) return s * plan.units + u;
+  const std::uint32_t per_shard = plan.units / plan.ranks;
+  const std::uint32_t shard = plan.order.empty() ? u / per_shard : plan.order[u / per_shard].value;
+  return (shard * plan.slices + s) * per_shard + u % per_shard;
+}
+
+inline std::uint32_t run_length(const schedule& plan, std::uint32_t u, std::uint32_t end) {
+  if (!sharded(plan.collective)) return end - u;
+  const std::uint32_t per_shard = plan.units / plan.ranks;
+  // A short chunk ends every shard that has several chunks, so a run must not cross into the next shard.
+  if (per_shard * plan.slices > 1) return std::min(end, (u / per_shard + 1) * per_shard) - u;
+  if (plan.order.empty()) return end - u;
+  std::uint32_t n = 1;
+  while (u + n < end && plan.order[u + n].value == plan.order[u].value + n) ++n;
+  return n;
+}
+
+namespace detail {
+
+[[nodiscard]] inline std::string stage_name(const schedule& plan, std::size_t index) {
+  const stage& st = plan.stages[index];
+  return "stage " + std::to_string(index) + " (" + (st.label.empty() ? std::string(to_string(st.kind)) : st.label) + ")";
+}
+
+[[nodiscard]] inline result<void> validate_stage(const schedule& plan, std::size_t index) {
+  const stage& st = plan.stages[index];
+  const auto bad = [&](std::string what) { return fail(errc::invalid_argument, stage_name(plan, index) + ": " + std::move(what)); };
+  if (!supports(st.kind, st.how))
+    return bad("there is no " + std::string(to_string(st.kind)) + " by " + std::string(to_string(st.how)));
+  if (st.offsets.empty() || st.offsets.front() != 0 || st.offsets.back() != st.members.size() ||
+      st.bounds.size() != st.members.size() + st.group_count() || !std::ranges::is_sorted(st.offsets))
+    return bad("the offsets, members and bounds of its groups do not fit together");
+
+  struct claim {
+    std::uint32_t rank, first, last;
+    auto operator<=>(const claim&) const = default;
+  };
+  std::vector<claim> claims;
+  claims.reserve(st.members.size());
+  for (std::size_t g = 0; g < st.group_count(); ++g) {
+    const group_view group = st.group(g);
+    if (group.members.empty()) return bad("group " + std::to_string(g) + " has no members");
+    if (!std::ranges::is_sorted(group.bounds) || group.last() > plan.units)
+      return bad("the bounds of group " + std::to_string(g) + " leave the " + std::to_string(plan.units) + " units of a slice");
+    for (const rank_id r : group.members) {
+      if (r.value >= plan.ranks)
+        return bad("rank " + std::to_string(r.value) + " in group " + std::to_string(g) + " is not one of the " +
+                   std::to_string(plan.ranks) + " ranks");
+      claims.push_back({r.value, group.first(), group.last()});
+    }
+  }
+  std::ranges::sort(claims);
+  for (std::size_t i = 1; i < claims.size(); ++i)
+    if (claims[i].rank == claims[i - 1].rank && (claims[i].first < claims[i - 1].last || claims[i] == claims[i - 1]))
+      return bad("rank " + std::to_string(claims[i].rank) + " is twice at work on unit " + std::to_string(claims[i].first));
+  return {};
+}
+
+/// FNV-1a, 64 bits: offset basis and prime as published by Fowler, Noll and Vo.
+class fnv1a {
+ public:
+  void add(std::uint32_t value) {
+    for (int byte = 0; byte < 4; ++byte) {
+      state_ = (state_ ^ (value & 0xffU)) * 0x100000001b3U;
+      value >>= 8U;
+    }
+  }
+  void add(std::span<const std::uint32_t> list) {
+    add(static_cast<std::uint32_t>(list.size()));
+    for (const std::uint32_t v : list) add(v);
+  }
+  void add(std::span<const rank_id> list) {
+    add(static_cast<std::uint32_t>(list.size()));
+    for (const rank_id r : list) add(r.value);
+  }
+  [[nodiscard]] std::uint64_t value() const { return state_; }
+
+ private:
+  std::uint64_t state_ = 0xcbf29ce484222325U;
+};
+
+[[nodiscard]] constexpr stage_kind stage_of(collective_kind k) {
+  switch (k) {
+    case collective_kind::all_reduce: return stage_kind::all_reduce;
+    case collective_kind::all_gather: return stage_kind::all_gather;
+    case collective_kind::reduce_scatter: return stage_kind::reduce_scatter;
+    case collective_kind::broadcast: return stage_kind::broadcast;
+    case collective_kind::reduce: return stage_kind::reduce;
+    case collective_kind::all_to_all: return stage_kind::all_to_all;
+  }
+  return stage_kind::all_reduce;
+}
+
+[[nodiscard]] constexpr bool rooted(collective_kind k) { return k == collective_kind::broadcast || k == collective_kind::reduce; }
+
+/// True when the algorithm cuts the group's units into one part per member.
+[[nodiscard]] constexpr bool cuts_into_parts(algorithm how) {
+  return how == algorithm::ring || how == algorithm::recursive || how == algorithm::direct;
+}
+
+}  // namespace detail
+
+inline result<void> validate(const schedule& plan) {
+  const auto bad = [&](std::string what) { return fail(errc::invalid_argument, "schedule '" + plan.name + "': " + std::move(what)); };
+  if (plan.ranks == 0) return bad("it has no ranks");
+  if (plan.root.value >= plan.ranks) return bad("its root " + std::to_string(plan.root.value) + " is not one of its " + std::to_string(plan.ranks) + " ranks");
+  if (plan.slices == 0 || plan.slices > max_slices) return bad("it has " + std::to_string(plan.slices) + " slices, 1 to " + std::to_string(max_slices) + " are possible");
+  if (plan.units == 0) return bad("it cuts a slice into no units");
+  if (static_cast<std::uint64_t>(plan.units) * plan.slices > 0x7fffffffU) return bad("it has more chunks than a 31-bit number can count");
+  if (sharded(plan.collective) && plan.units % plan.ranks != 0)
+    return bad(std::to_string(plan.units) + " units cannot be shared by " + std::to_string(plan.ranks) + " shards");
+  if (!plan.order.empty()) {
+    if (!sharded(plan.collective)) return bad("it orders shards, but " + std::string(to_string(plan.collective)) + " has none");
+    std::vector<rank_id> sorted = plan.order;
+    std::ranges::sort(sorted);
+    bool all = sorted.size() == plan.ranks;
+    for (std::uint32_t r = 0; all && r < plan.ranks; ++r) all = sorted[r].value == r;
+    if (!all) return bad("its order of shards does not name every rank once");
+  }
+  for (std::size_t i = 0; i < plan.stages.size(); ++i)
+    if (auto fits = detail::validate_stage(plan, i); !fits) return bad(fits.error().what);
+  return {};
+}
+
+inline std::uint64_t digest(const schedule& plan) {
+  detail::fnv1a hash;
+  hash.add(static_cast<std::uint32_t>(plan.collective));
+  hash.add(plan.ranks);
+  hash.add(plan.root.value);
+  hash.add(plan.units);
+  hash.add(plan.slices);
+  hash.add(plan.order);
+  hash.add(static_cast<std::uint32_t>(plan.stages.size()));
+  for (const stage& st : plan.stages) {
+    hash.add(static_cast<std::uint32_t>(st.kind));
+    hash.add(static_cast<std::uint32_t>(st.how));
+    hash.add(st.members);
+    hash.add(st.offsets);
+    hash.add(st.bounds);
+  }
+  return hash.value();
+}
+
+inline result<schedule> flat_schedule(collective_kind collective, std::span<const rank_id> members, rank_id root, algorithm how,
+                                      flat_options options) {
+  const auto n = static_cast<std::uint32_t>(members.size());
+  const std::string wanted = std::string(to_string(collective)) + " by " + std::string(to_string(how));
+  if (n == 0) return fail(errc::invalid_argument, wanted + " needs at least one rank");
+  if (detail::rooted(collective) && root.value >= n)
+    return fail(errc::invalid_argument, wanted + ": the root " + std::to_string(root.value) + " is not one of the " + std::to_string(n) + " ranks");
+  const stage_kind kind = detail::stage_of(collective);
+  if (!supports(kind, how))
+    return fail(errc::unsupported, "there is no " + wanted, "ring and direct exist for nearly every collective; all_to_all has direct only");
+
+  schedule plan;
+  plan.collective = collective;
+  plan.ranks = n;
+  plan.root = detail::rooted(collective) ? root : rank_id{0};
+  plan.name = to_string(how);
+  plan.slices = options.slices == 0 ? 1 : options.slices;
+  std::vector<rank_id> order(members.begin(), members.end());
+  if (detail::rooted(collective)) {
+    const auto at = std::ranges::find(order, root);
+    if (at == order.end()) return fail(errc::invalid_argument, wanted + ": the order of the ranks does not name the root");
+    std::rotate(order.begin(), at, order.end());
+    const std::uint32_t pieces = options.pieces != 0 ? options.pieces : std::clamp(n, 8U, 64U);
+    plan.units = how == algorithm::ring ? pieces : how == algorithm::recursive ? n : 1;
+  } else if (sharded(collective) || detail::cuts_into_parts(how)) {
+    plan.units = n;
+  }
+  bool numbered = true;
+  for (std::uint32_t i = 0; i < n; ++i) numbered = numbered && order[i].value == i;
+  if (sharded(collective) && !numbered) plan.order = order;
+
+  std::vector<std::uint32_t> bounds(n + 1);
+  for (std::uint32_t j = 0; j <= n; ++j)
+    bounds[j] = static_cast<std::uint32_t>(static_cast<std::uint64_t>(plan.units) * j / n);
+  if (n > 1) {
+    stage all{.kind = kind, .how = how, .label = {}, .members = {}, .offsets = {}, .bounds = {}};
+    all.label = std::string(to_string(kind)) + " by " + std::string(to_string(how)) + " among all ranks";
+    all.add(order, bounds);
+    plan.stages.push_back(std::move(all));
+  }
+  if (auto fits = validate(plan); !fits) return fits.error();
+  return plan;
+}
+
+inline result<schedule> flat_schedule(collective_kind collective, std::uint32_t ranks, rank_id root, algorithm how,
+                                      flat_options options) {
+  std::vector<rank_id> members(ranks);
+  for (std::uint32_t r = 0; r < ranks; ++r) members[r] = {r};
+  return flat_schedule(collective, std::span<const rank_id>(members), root, how, options);
+}
+
+}}}  // namespace topocoll::v0::plan

@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// Folds the messages of all groups of a stage into rounds.
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include <topocoll/core/ids.hpp>
+#include <topocoll/plan/detail/group_actions.hpp>
+#include <topocoll/plan/schedule.hpp>
+#include <topocoll/plan/traffic.hpp>
+
+namespace topocoll { inline namespace v0 { namespace plan { namespace detail {
+
+/// Messages that units lo to hi-1 travel in.
+[[nodiscard]] inline std::uint32_t runs_in(const schedule& plan, std::uint32_t lo, std::uint32_t hi) {
+  std::uint32_t runs = 0;
+  for (std::uint32_t u = lo; u < hi; u += run_length(plan, u, hi)) ++runs;
+  return runs;
+}
+
+/// Neighbours send the same amount in every step: one round, repeated.
+[[nodiscard]] inline std::vector<round> ring_rounds(const schedule& plan, const stage& st, const group_view& group) {
+  const std::uint32_t k = group.size(), part = group.bounds[1] - group.bounds[0];
+  std::vector<round> rounds;
+  if (part == 0) return rounds;
+  round r;
+  r.repeat = st.kind == stage_kind::all_reduce ? 2 * (k - 1) : k - 1;
+  std::uint32_t messages = 1;
+  for (std::uint32_t j = 0; j < k; ++j) messages = std::max(messages, runs_in(plan, group.bounds[j], group.bounds[j + 1]));
+  for (std::uint32_t i = 0; i < k; ++i)
+    r.moves.push_back({group.members[i], group.members[(i + 1) % k], std::uint64_t{part} * plan.slices, messages});
+  rounds.push_back(std::move(r));
+  return rounds;
+}
+
+/// Every unit passes every link of the chain.
+[[nodiscard]] inline std::vector<round> chain_rounds(const schedule& plan, const stage& st, const group_view& group) {
+  std::vector<round> rounds;
+  const std::uint32_t k = group.size(), pieces = group.last() - group.first();
+  if (pieces == 0) return rounds;
+  round r;
+  r.repeat = pieces;
+  r.fill = k - 2;
+  for (std::uint32_t i = 0; i + 1 < k; ++i) {
+    const rank_id near = group.members[i], far = group.members[i + 1];
+    const bool outward = st.kind == stage_kind::broadcast;
+    r.moves.push_back({outward ? near : far, outward ? far : near, plan.slices, 1});
+  }
+  rounds.push_back(std::move(r));
+  return rounds;
+}
+
+/// Any algorithm: what its members say they send.
+[[nodiscard]] inline std::vector<round> walked_rounds(const schedule& plan, const stage& st, const group_view& group) {
+  std::vector<round> rounds;
+  const std::uint32_t kinds = st.how == algorithm::double_tree && plan.slices > 1 ? 2 : 1;  // slices that differ
+  for (std::uint32_t s = 0; s < kinds; ++s) {
+    const std::uint32_t alike = kinds == 1 ? plan.slices : (plan.slices + 1 - s) / 2;
+    for (std::uint32_t i = 0; i < group.size(); ++i) {
+      const member_actions mine = actions_of(st, group, i, s);
+      rounds.resize(std::max<std::size_t>(rounds.size(), mine.rounds));
+      for (const action& a : mine.list)
+        if (sends(a.what))
+          rounds[a.round].moves.push_back({group.members[i], group.members[a.peer], std::uint64_t{a.hi - a.lo} * alike, runs_in(plan, a.lo, a.hi)});
+    }
+  }
+  std::erase_if(rounds, [](const round& r) { return r.moves.empty(); });
+  return rounds;
+}
+
+[[nodiscard]] inline std::vector<round> group_rounds(const schedule& plan, const stage& st, const group_view& group) {
+  if (group.size() < 2) return {};
+  if (st.how == algorithm::ring) {
+    if (st.kind == stage_kind::broadcast || st.kind == stage_kind::reduce) return chain_rounds(plan, st, group);
+    bool even = true;
+    for (std::uint32_t j = 0; j < group.size(); ++j)
+      even = even && group.bounds[j + 1] - group.bounds[j] == group.bounds[1] - group.bounds[0];
+    if (even) return ring_rounds(plan, st, group);
+  }
+  return walked_rounds(plan, st, group);
+}
+
+/// One transfer per pair of ranks.
+inline void join_moves(std::vector<transfer>& moves) {
+  std::ranges::sort(moves, {}, [](const transfer& t) { return std::pair(t.from, t.to); });
+  std::size_t kept = 0;
+  for (std::size_t i = 0; i < moves.size(); ++i) {
+    if (kept > 0 && moves[kept - 1].from == moves[i].from && moves[kept - 1].to == moves[i].to) {
+      moves[kept - 1].chunks += moves[i].chunks;
+      moves[kept - 1].messages += moves[i].messages;
+    } else {
+      moves[kept++] = moves[i];
+    }
+  }
+  moves.resize(kept);
+}
+
+}  // namespace detail
+
+inline std::vector<round> traffic(const schedule& plan) {
+  std::vector<round> all;
+  for (std::uint32_t index = 0; index < plan.stages.size(); ++index) {
+    const stage& st = plan.stages[index];
+    std::vector<std::vector<round>> groups;
+    for (std::size_t g = 0; g < st.group_count(); ++g)
+      if (auto rounds = detail::group_rounds(plan, st, st.group(g)); !rounds.empty()) groups.push_back(std::move(rounds));
+    // Groups go side by side; where one repeats a round more often than another, the round is cut.
+    std::vector<std::size_t> next(groups.size(), 0);
+    while (true) {
+      std::uint32_t repeat = 0;
+      for (std::size_t g = 0; g < groups.size(); ++g)
+        if (next[g] < groups[g].size()) repeat = repeat == 0 ? groups[g][next[g]].repeat : std::min(repeat, groups[g][next[g]].repeat);
+      if (repeat == 0) break;
+      round r;
+      r.stage = index;
+      r.repeat = repeat;
+      for (std::size_t g = 0; g < groups.size(); ++g) {
+        if (next[g] == groups[g].size()) continue;
+        round& theirs = groups[g][next[g]];
+        r.moves.insert(r.moves.end(), theirs.moves.begin(), theirs.moves.end());
+        theirs.repeat -= repeat;
+        if (theirs.repeat == 0) {
+          r.fill = std::max(r.fill, theirs.fill);
+          ++next[g];
+        }
+      }
+      detail::join_moves(r.moves);
+      all.push_back(std::move(r));
+    }
+  }
+  return all;
+}
+
+}}}  // namespace topocoll::v0::plan

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// The planners that are tried when nobody asks for others.
+#include <topocoll/plan/problem.hpp>
+#include <topocoll/plan/synth/binary_tree.hpp>
+#include <topocoll/plan/synth/direct.hpp>
+#include <topocoll/plan/synth/hierarchical.hpp>
+#include <topocoll/plan/synth/recursive.hpp>
+#include <topocoll/plan/synth/ring.hpp>
+
+namespace topocoll { inline namespace v0 { namespace plan {
+
+/// Calls `use` with all planners: plans that follow the machine first, so that they win ties, then those for any machine.
+///
+/// Add your own: `with_default_planners([&](const auto&... known) { return choose(prices, problem, {}, mine, known...); })`.
+template <class Use>
+decltype(auto) with_default_planners(Use use) {
+  return use(hierarchical{}, hierarchical{.in_box = {}, .on_rail = algorithm::recursive, .across = algorithm::recursive},
+             hierarchical{.in_box = {}, .on_rail = algorithm::direct, .across = algorithm::direct},
+             hierarchical{.in_box = {}, .on_rail = algorithm::ring, .across = algorithm::ring}, ring{.order = ring_order::hardware},
+             binary_tree{}, binomial_tree{}, recursive{}, recursive_doubling{}, direct{}, one_shot{}, ring{});
+}
+
+}}}  // namespace topocoll::v0::plan

@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// A plan in compact form: stages, each an algorithm that runs in disjoint groups of ranks.
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <topocoll/core/ids.hpp>
+#include <topocoll/core/result.hpp>
+#include <topocoll/plan/collective.hpp>
+
+namespace topocoll { inline namespace v0 { namespace plan {
+
+/// What a stage does to the units of each of its groups. "Part j" is what member j owns: units bounds[j] to bounds[j+1]-1.
+enum class stage_kind : std::uint8_t {
+  reduce_scatter,  ///< every member has all units; then member j has the sum of part j
+  all_gather,      ///< member j has part j; then every member has all units
+  all_reduce,      ///< every member has all units; then every member has the sums
+  broadcast,       ///< member 0 has all units; then every member has
+  reduce,          ///< every member has all units; then member 0 has the sums
+  scatter,         ///< member 0 has all units; then member j has part j
+  gather,          ///< member j has part j; then member 0 has all units
+  all_to_all       ///< member j has one part for each member; then it has one part from each
+};
+
+/// How a group does it. k members, m bytes in all units of the group.
+enum class algorithm : std::uint8_t {
+  ring,         ///< neighbours only: k-1 steps of m/k per phase; broadcast and reduce are pipelined chains of single units
+  recursive,    ///< halving and doubling: ceil(log2 k) steps per phase, m(k-1)/k in all; any k
+  doubling,     ///< all_reduce of whole vectors in floor(log2 k) steps, two more when k is not a power of two
+  tree,         ///< binomial tree, whole vectors: ceil(log2 k) steps per phase
+  double_tree,  ///< two complementary binary trees; slices take them in turn, so bandwidth needs two or more slices
+  direct,       ///< every pair at once: one step per phase, m(k-1)/k per member
+  one_shot      ///< all_reduce in one step: every member sends its whole vector to every other
+};
+
+[[nodiscard]] constexpr std::string_view to_string(stage_kind k) {
+  constexpr std::string_view words[] = {"reduce_scatter", "all_gather", "all_reduce", "broadcast",
+                                        "reduce",         "scatter",    "gather",     "all_to_all"};
+  return words[static_cast<std::size_t>(k)];
+}
+[[nodiscard]] constexpr std::string_view to_string(algorithm a) {
+  constexpr std::string_view words[] = {"ring", "recursive", "doubling", "tree", "double_tree", "direct", "one_shot"};
+  return words[static_cast<std::size_t>(a)];
+}
+[[nodiscard]] constexpr std::optional<stage_kind> parse_stage_kind(std::string_view word) {
+  for (int k = 0; k <= static_cast<int>(stage_kind::all_to_all); ++k)
+    if (to_string(static_cast<stage_kind>(k)) == word) return static_cast<stage_kind>(k);
+  return std::nullopt;
+}
+[[nodiscard]] constexpr std::optional<algorithm> parse_algorithm(std::string_view word) {
+  for (int a = 0; a <= static_cast<int>(algorithm::one_shot); ++a)
+    if (to_string(static_cast<algorithm>(a)) == word) return static_cast<algorithm>(a);
+  return std::nullopt;
+}
+
+/// True when a stage of this kind can run by this algorithm.
+[[nodiscard]] constexpr bool supports(stage_kind kind, algorithm how) {
+  switch (kind) {
+    case stage_kind::reduce_scatter:
+    case stage_kind::all_gather: return how == algorithm::ring || how == algorithm::recursive || how == algorithm::direct;
+    case stage_kind::all_reduce: return true;
+    case stage_kind::broadcast:
+    case stage_kind::reduce: return how != algorithm::doubling && how != algorithm::one_shot;
+    case stage_kind::scatter:
+    case stage_kind::gather: return how == algorithm::recursive || how == algorithm::direct;
+    case stage_kind::all_to_all: return how == algorithm::direct;
+  }
+  return false;
+}
+
+/// One group of a stage: k members in order, and k+1 unit numbers that do not fall.
+struct group_view {
+  std::span<const rank_id> members;
+  std::span<const std::uint32_t> bounds;
+
+  [[nodiscard]] std::uint32_t size() const { return static_cast<std::uint32_t>(members.size()); }
+  [[nodiscard]] std::uint32_t first() const { return bounds.front(); }
+  [[nodiscard]] std::uint32_t last() const { return bounds.back(); }  ///< one past the end
+};
+
+/// One algorithm at work in many groups at once. A rank may be in several groups of a stage if their units are disjoint.
+struct stage {
+  stage_kind kind = stage_kind::all_reduce;
+  algorithm how = algorithm::ring;
+  std::string label;                    ///< for people: "reduce-scatter in the box"; not part of the digest
+  std::vector<rank_id> members;         ///< of all groups, one after the other
+  std::vector<std::uint32_t> offsets;   ///< group g is members[offsets[g]] to members[offsets[g+1]-1]; starts with 0
+  std::vector<std::uint32_t> bounds;    ///< of all groups: those of g start at offsets[g]+g and are one more than its members
+
+  [[nodiscard]] std::size_t group_count() const { return offsets.empty() ? 0 : offsets.size() - 1; }
+  /// Precondition: g < group_count().
+  [[nodiscard]] group_view group(std::size_t g) const {
+    const std::size_t first = offsets[g], k = offsets[g + 1] - first;
+    return {std::span(members).subspan(first, k), std::span(bounds).subspan(first + g, k + 1)};
+  }
+  /// Appends a group; `parts` has one entry more than `ranks`.
+  void add(std::span<const rank_id> ranks, std::span<const std::uint32_t> parts) {
+    if (offsets.empty()) offsets.push_back(0);
+    members.insert(members.end(), ranks.begin(), ranks.end());
+    bounds.insert(bounds.end(), parts.begin(), parts.end());
+    offsets.push_back(static_cast<std::uint32_t>(members.size()));
+  }
+
+  friend bool operator==(const stage&, const stage&) = default;
+};
+
+/// A plan for every rank and every size of data. O(ranks) memory per stage; `lower` gives the operations of one rank.
+///
+/// The array is cut into `slices` that flow through the stages independently, each on its own channel, so that stages
+/// overlap. Every slice is cut into `units`; the bounds of all groups are in units and the same for all slices.
+/// Which part of the array is unit u of slice s: see `chunk_of`.
+struct schedule {
+  collective_kind collective = collective_kind::all_reduce;
+  std::uint32_t ranks = 1;
+  rank_id root{};                 ///< for broadcast and reduce
+  std::string name;               ///< planner and variant, for people; not part of the digest
+  std::uint32_t units = 1;        ///< per slice; a multiple of `ranks` for the sharded collectives
+  std::uint32_t slices = 1;       ///< 1 to max_slices; slice s runs on channel s
+  /// For the sharded collectives: units v*q to v*q+q-1 belong to the shard of rank order[v], q = units / ranks.
+  /// Empty means order[v] = v. Lets groups that follow the hardware work on consecutive units.
+  std::vector<rank_id> order;
+  std::vector<stage> stages;
+
+  /// Chunks of the whole array, as in `program::chunks`.
+  [[nodiscard]] std::uint32_t chunks() const { return units * slices; }
+
+  friend bool operator==(const schedule&, const schedule&) = default;
+};
+
+/// Transports offer a few channels; more slices than these would only make messages smaller.
+inline constexpr std::uint32_t max_slices = 8;
+
+/// Chunk of the whole array that is unit `u` of slice `s`.
+///
+/// Slices of a whole buffer follow each other; shards are cut into slices one by one, because every shard has its own
+/// place. Preconditions: u < units, s < slices, the schedule passes `validate`.
+[[nodiscard]] inline std::uint32_t chunk_of(const schedule& plan, std::uint32_t s, std::uint32_t u);
+
+/// Units after `u`, up to `end`, whose chunks follow each other in the array, `u` included: they travel as one message.
+[[nodiscard]] inline std::uint32_t run_length(const schedule& plan, std::uint32_t u, std::uint32_t end);
+
+/// Whether a schedule makes sense on its face: members are ranks, groups of a stage do not share a rank's units, bounds
+/// lie on the grid, every algorithm exists for its kind. That it computes the collective is for `verify` to say.
+/// @return `invalid_argument` naming the stage and the group. Cost: O(size of the schedule, sorted).
+[[nodiscard]] inline result<void> validate(const schedule& plan);
+
+/// Hash of everything that decides what the ranks do; names and labels are left out. Equal on all machines: FNV-1a with
+/// 64 bits over the fields in order of declaration, every number as 32 bits, least significant byte first, every list
+/// preceded by its length. Ranks compare it before data moves.
+[[nodiscard]] inline std::uint64_t digest(const schedule& plan);
+
+/// How `flat_schedule` cuts the data; 0 lets it choose.
+struct flat_options {
+  std::uint32_t slices = 1;  ///< 1 to max_slices
+  /// Units in which the chains of broadcast and reduce by ring pass the data on, per slice; 0 takes as many as ranks,
+  /// but not fewer than 8 nor more than 64.
+  std::uint32_t pieces = 0;
+};
+
+/// One stage over all ranks in the order of their numbers (rooted collectives start at the root): needs no graph.
+/// @return `invalid_argument` for no ranks, a root that is no rank, or too many slices; `unsupported` when the
+///         collective has no such algorithm (see `supports`)
+[[nodiscard]] inline result<schedule> flat_schedule(collective_kind collective, std::uint32_t ranks, rank_id root,
+                                                    algorithm how, flat_options options = {});
+
+/// As above, with the ranks in the order `members`, a permutation of 0 to members.size()-1; a root may stand anywhere,
+/// the order is turned to start with it.
+[[nodiscard]] inline result<schedule> flat_schedule(collective_kind collective, std::span<const rank_id> members, rank_id root,
+                                                    algorithm how, flat_options options = {});
+
+}}}  // namespace topocoll::v0::plan
+
+#include <topocoll/plan/detail/schedule_flat.hpp>

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// Who sends how much to whom, round by round: what prices and drawings need of a schedule.
+#include <cstdint>
+#include <vector>
+
+#include <topocoll/core/ids.hpp>
+#include <topocoll/plan/schedule.hpp>
+
+namespace topocoll { inline namespace v0 { namespace plan {
+
+/// Data that one rank sends to another in one round, all slices together.
+struct transfer {
+  rank_id from{};
+  rank_id to{};
+  std::uint64_t chunks = 0;    ///< of the whole array (`schedule::chunks()` of them)
+  std::uint32_t messages = 1;  ///< in how many pieces, per slice
+
+  friend bool operator==(const transfer&, const transfer&) = default;
+};
+
+/// Transfers that happen at the same time. Rounds follow one another where data depend on each other; slices overlap them.
+struct round {
+  std::uint32_t stage = 0;   ///< index into schedule::stages
+  std::uint32_t repeat = 1;  ///< so many rounds with these very moves: a ring is one entry
+  /// Rounds more in which a pipelined chain fills and drains: they take the time of a round, but move nothing in addition.
+  std::uint32_t fill = 0;
+  std::vector<transfer> moves;
+};
+
+/// Rounds of a schedule, without lowering it for every rank. The sum of `repeat` times `chunks` is exactly what the
+/// programs send.
+/// Precondition: the schedule passes `validate`. Cost: O(ranks) per round; rings, chains and repeated rounds are folded.
+[[nodiscard]] inline std::vector<round> traffic(const schedule& plan);
+
+}}}  // namespace topocoll::v0::plan
+
+#include <topocoll/plan/detail/traffic_rounds.hpp>

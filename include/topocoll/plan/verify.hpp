@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// Proves that a plan computes its collective, whatever the timing, or says in one sentence where it does not.
+#include <cstdint>
+#include <span>
+#include <string>
+
+#include <topocoll/core/result.hpp>
+#include <topocoll/plan/program.hpp>
+#include <topocoll/plan/schedule.hpp>
+
+namespace topocoll { inline namespace v0 { namespace plan {
+
+/// How a proof was done.
+enum class proof_method : std::uint8_t {
+  exact,    ///< every operation of every rank was executed on sets of contributions
+  by_stage  ///< each distinct group of a stage was executed exactly, alone, and the stages were composed on sets of ranks
+};
+
+[[nodiscard]] constexpr const char* to_string(proof_method m) { return m == proof_method::exact ? "exact" : "by stage"; }
+
+/// What was looked at when a plan was proved.
+struct proof {
+  proof_method method = proof_method::exact;
+  std::uint32_t ranks = 0;
+  std::uint64_t steps = 0;          ///< checked for order and deadlock
+  std::uint64_t operations = 0;     ///< executed symbolically
+  std::uint64_t messages = 0;       ///< matched, each with its two ends
+  std::uint64_t group_shapes = 0;   ///< by_stage only: distinct groups that were executed
+  /// True when the plan also ends if every rank runs the steps of a channel one after the other (as one NCCL stream would).
+  bool one_step_at_a_time = false;
+  std::string summary;              ///< one sentence for people
+};
+
+/// Proves the programs of all ranks; program r belongs to rank r. Takes nothing on trust but `program.hpp`.
+///
+/// Checked: numbers in range, slices that exist at that rank; every send meets a receive of the same chunks; no wait for
+/// ever even if no message is buffered; no two unordered accesses to a place, one of them a write; nothing read before it
+/// is written; no contribution counted twice; at the end every rank holds exactly what the collective promises. All of it
+/// once with separate buffers and once in place.
+/// Order is `after`, the order of a channel, and what messages imply.
+/// @return the proof, or `bug` with a sentence that names rank, step, operation and chunk; `invalid_argument` when the
+///         programs are not of one collective
+/// Cost: time O(operations * ranks / 64) at worst, memory O(ranks * chunks) words.
+[[nodiscard]] inline result<proof> verify(std::span<const program> programs);
+
+/// How far `verify` goes with exact proofs.
+struct verify_options {
+  /// Above so many messages the proof goes stage by stage. 2 million take a few seconds and a few hundred MiB.
+  std::uint64_t exact_messages = 2'000'000;
+};
+
+/// Proves a schedule: lowers it for every rank and verifies the programs, or, above `exact_messages`, goes by stage.
+///
+/// By stage: every distinct shape of a group (kind, algorithm, sizes of its parts) is lowered alone and proved exactly;
+/// then the stages are composed, rank by rank and unit by unit, on the sets of ranks whose contributions a rank holds;
+/// then every rank's program is checked alone for order between stages. What this takes on trust is that groups of equal
+/// shape are lowered alike, which the tests check against exact proofs.
+/// @return as above; `unsupported` when one group alone is too large for an exact proof
+[[nodiscard]] inline result<proof> verify(const schedule& plan, verify_options options = {});
+
+}}}  // namespace topocoll::v0::plan
+
+#include <topocoll/plan/detail/verify_programs.hpp>
+#include <topocoll/plan/detail/verify_schedule.hpp>
