@@ -43,6 +43,7 @@ struct incoming {
 struct ticket {
   std::uint32_t value = 0;
   friend constexpr auto operator<=>(ticket, ticket) = default;
+  friend constexpr bool operator==(ticket, ticket) = default;
 };
 
 /// Moves bytes between the ranks of one group. Implemented by `inproc_transport` (threads), `shm_transport` (processes),

@@ -1,0 +1,300 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// How executor.hpp runs a program: starting steps, finishing them, and saying where it stood when something failed.
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <topocoll/exec/executor.hpp>
+
+namespace topocoll { inline namespace v0 {
+
+namespace detail {
+
+/// The part of a run that depends neither on the transport nor on the memory: addresses, order, messages to people.
+class program_run {
+ public:
+  program_run(prepared_program& prepared, const call& what, std::byte* scratch, std::uint64_t window_begin, std::uint64_t window_count)
+      : p_(prepared),
+        call_(what),
+        grid_(plan::grid_of(p_.program_.collective, p_.program_.ranks, p_.program_.chunks, window_count)),
+        size_(size_of(what.type).value),
+        scratch_(scratch),
+        window_begin_(window_begin),
+        tag_(make_tag({what.number, call_identity::step::data, p_.program_.collective, what.type, what.op,
+                               p_.program_.root.value, what.count, what.digest})) {
+    p_.open_ = p_.waits_for_;
+    p_.next_in_channel_.assign(p_.first_of_channel_.begin(), p_.first_of_channel_.end() - 1);
+    p_.tickets_.clear();
+    p_.under_way_.clear();
+    left_ = p_.program_.steps.size();
+  }
+
+  [[nodiscard]] bool finished() const { return left_ == 0; }
+  [[nodiscard]] std::uint32_t channels() const { return p_.program_.channels; }
+  [[nodiscard]] std::span<const ticket> tickets() const { return p_.tickets_; }
+  [[nodiscard]] std::span<const plan::op> ops_of(std::uint32_t step) const {
+    const plan::step& s = p_.program_.steps[step];
+    return std::span(p_.program_.ops).subspan(s.first_op, s.op_count);
+  }
+
+  /// The next step of a channel, if it can start now.
+  [[nodiscard]] bool next(std::uint32_t channel, std::uint32_t& step) {
+    std::uint32_t& at = p_.next_in_channel_[channel];
+    if (at == p_.first_of_channel_[channel + 1] || p_.open_[p_.by_channel_[at]] != 0) return false;
+    step = p_.by_channel_[at++];
+    return true;
+  }
+  /// Collects the messages of a step.
+  void messages_of(std::uint32_t step) {
+    p_.out_.clear();
+    p_.in_.clear();
+    const std::uint32_t channel = p_.program_.steps[step].channel;
+    for (const plan::op& o : ops_of(step)) {
+      if (o.kind == plan::op_kind::send) {
+        const std::uint64_t n = elements(o, o.from);
+        if (n != 0) p_.out_.push_back({o.peer, channel, tag_, {source(o, o.from), static_cast<std::size_t>(n * size_)}});
+      } else if (o.kind == plan::op_kind::receive || o.kind == plan::op_kind::receive_reduce) {
+        const std::uint64_t n = elements(o, o.to);
+        if (n == 0) continue;  // the sender leaves it out too
+        p_.in_.push_back({o.peer, channel, tag_, {target(o, o.to), static_cast<std::size_t>(n * size_)}, {}});
+        if (o.kind == plan::op_kind::receive_reduce) p_.in_.back().with = combine{call_.type, call_.op, source(o, o.from)};
+      }
+    }
+  }
+  [[nodiscard]] std::span<const outgoing> out() const { return p_.out_; }
+  [[nodiscard]] std::span<const incoming> in() const { return p_.in_; }
+
+  void started(std::uint32_t step, ticket t) {
+    p_.tickets_.push_back(t);
+    p_.under_way_.push_back(step);
+  }
+  /// The step of the i-th ticket, which is given back.
+  std::uint32_t take(std::size_t i) {
+    const std::uint32_t step = p_.under_way_[i];
+    p_.under_way_[i] = p_.under_way_.back();
+    p_.under_way_.pop_back();
+    p_.tickets_[i] = p_.tickets_.back();
+    p_.tickets_.pop_back();
+    return step;
+  }
+  /// Lets those go that waited for this step.
+  void finish(std::uint32_t step) {
+    --left_;
+    for (std::uint32_t i = p_.first_follower_[step]; i != p_.first_follower_[step + 1]; ++i) --p_.open_[p_.followers_[i]];
+  }
+
+  [[nodiscard]] std::uint64_t elements(const plan::op& o, const plan::slice& s) const { return plan::extent_of(grid_, o, s).count; }
+  [[nodiscard]] const std::byte* source(const plan::op& o, const plan::slice& s) const {
+    switch (s.where) {
+      case plan::buffer::input: return call_.input + offset(o, s, p_.program_.collective == collective_kind::all_gather);
+      case plan::buffer::output: return target(o, s);
+      case plan::buffer::scratch: break;
+    }
+    return scratch_ + plan::extent_of(grid_, o, s).first * size_;
+  }
+  [[nodiscard]] std::byte* target(const plan::op& o, const plan::slice& s) const {
+    if (s.where == plan::buffer::scratch) return scratch_ + plan::extent_of(grid_, o, s).first * size_;
+    return call_.output + offset(o, s, p_.program_.collective == collective_kind::reduce_scatter);
+  }
+
+  /// Adds to a failure of the transport where this rank stood.
+  [[nodiscard]] failure located(failure why) const {
+    std::uint32_t step = UINT32_MAX;
+    for (const std::uint32_t s : p_.under_way_) step = std::min(step, s);
+    why.what += " [rank " + std::to_string(p_.program_.rank.value) + ", ";
+    if (step != UINT32_MAX) {
+      const std::uint32_t stage = p_.program_.steps[step].stage;
+      why.what += "step " + std::to_string(step + 1) + " of " + std::to_string(p_.program_.steps.size());
+      if (stage < p_.program_.stages.size()) why.what += " '" + p_.program_.stages[stage] + "'";
+      why.what += ", ";
+    }
+    why.what += std::string(to_string(p_.program_.collective)) + " call " + std::to_string(call_.number) + "]";
+    return why;
+  }
+
+ private:
+  // Bytes from the start of the caller's buffer. A rank that has only its shard has it at the start.
+  [[nodiscard]] std::uint64_t offset(const plan::op& o, const plan::slice& s, bool only_own_shard) const {
+    const std::uint64_t first = plan::extent_of(grid_, o, s).first;
+    if (!plan::sharded(p_.program_.collective)) return (window_begin_ + first) * size_;
+    const std::uint64_t unit = s.first / grid_.chunks_per_unit;
+    const std::uint64_t in_unit = first - unit * grid_.elements_per_unit;
+    const std::uint64_t place = only_own_shard ? 0 : unit;
+    return (place * call_.count + window_begin_ + in_unit) * size_;
+  }
+
+  prepared_program& p_;
+  const call& call_;
+  plan::chunk_grid grid_;
+  std::uint64_t size_;
+  std::byte* scratch_;
+  std::uint64_t window_begin_;
+  std::uint64_t tag_;
+  std::size_t left_ = 0;
+};
+
+}  // namespace detail
+
+[[nodiscard]] inline result<prepared_program> prepared_program::of(plan::program given) {
+  prepared_program r(std::move(given));
+  const plan::program& p = r.program_;
+  const auto bad = [&](std::size_t step, const std::string& what) {
+    return fail(errc::invalid_argument, "step " + std::to_string(step + 1) + " of the program of rank " + std::to_string(p.rank.value) + " " + what);
+  };
+  if (p.ranks == 0 || p.rank.value >= p.ranks || p.root.value >= p.ranks)
+    return fail(errc::invalid_argument, "a program for rank " + std::to_string(p.rank.value) + " of " + std::to_string(p.ranks) + " with root " +
+                                            std::to_string(p.root.value) + " makes no sense");
+  if (p.chunks == 0 || (plan::sharded(p.collective) && p.chunks % p.ranks != 0))
+    return fail(errc::invalid_argument, std::to_string(p.chunks) + " chunks cannot be shared by " + std::to_string(p.ranks) + " ranks");
+  const std::uint32_t chunks_per_unit = plan::grid_of(p.collective, p.ranks, p.chunks, 0).chunks_per_unit;
+  const std::size_t n = p.steps.size();
+  r.waits_for_.resize(n);
+  r.first_follower_.assign(n + 1, 0);
+  r.first_of_channel_.assign(std::size_t{p.channels} + 1, 0);
+  // A rank holds all chunks of its buffers, but for the one of which it has only its own shard.
+  const auto exists = [&](const plan::slice& s) {
+    if (s.where == plan::buffer::scratch) return s.first <= p.scratch_cells && s.count <= p.scratch_cells - s.first;
+    if (s.first > p.chunks || s.count > p.chunks - s.first) return false;
+    const bool own_only = (s.where == plan::buffer::input && p.collective == collective_kind::all_gather) ||
+                          (s.where == plan::buffer::output && p.collective == collective_kind::reduce_scatter);
+    return !own_only || (s.first >= p.rank.value * chunks_per_unit && s.first + s.count <= (p.rank.value + 1) * chunks_per_unit);
+  };
+  const auto one_unit = [&](const plan::slice& s) {
+    return s.where == plan::buffer::scratch || s.count == 0 || s.first / chunks_per_unit == (s.first + s.count - 1) / chunks_per_unit;
+  };
+  for (std::size_t i = 0; i < n; ++i) {
+    const plan::step& s = p.steps[i];
+    if (s.channel >= p.channels) return bad(i, "is on channel " + std::to_string(s.channel) + " of " + std::to_string(p.channels));
+    if (s.first_op > p.ops.size() || s.op_count > p.ops.size() - s.first_op) return bad(i, "has operations that do not exist");
+    for (const std::uint32_t a : s.after) {
+      if (a >= i) return bad(i, "waits for step " + std::to_string(std::uint64_t{a} + 1) + ", which does not come before it");
+      ++r.first_follower_[a + 1];
+    }
+    r.waits_for_[i] = static_cast<std::uint32_t>(s.after.size());
+    ++r.first_of_channel_[s.channel + 1];
+    for (std::uint32_t k = s.first_op; k < s.first_op + s.op_count; ++k) {
+      const plan::op& o = p.ops[k];
+      const bool has_peer = o.kind == plan::op_kind::send || o.kind == plan::op_kind::receive || o.kind == plan::op_kind::receive_reduce;
+      const bool reads = o.kind != plan::op_kind::receive;
+      const bool writes = o.kind != plan::op_kind::send;
+      if (has_peer && (o.peer.value >= p.ranks || o.peer == p.rank)) return bad(i, "exchanges with rank " + std::to_string(o.peer.value));
+      if (reads && !exists(o.from)) return bad(i, "reads chunks that this rank does not have");
+      if (writes && !exists(o.to)) return bad(i, "writes chunks that this rank does not have");
+      if (writes && o.to.where == plan::buffer::input) return bad(i, "writes into its input");
+      const std::uint32_t count = reads ? o.from.count : o.to.count;
+      if (reads && writes && o.from.count != o.to.count) return bad(i, "moves " + std::to_string(o.from.count) + " chunks into " + std::to_string(o.to.count));
+      if (o.chunk > p.chunks || count > p.chunks - o.chunk) return bad(i, "moves chunks that the array does not have");
+      if ((reads && !one_unit(o.from)) || (writes && !one_unit(o.to))) r.windowable_ = false;
+    }
+  }
+  for (std::size_t i = 0; i < n; ++i) r.first_follower_[i + 1] += r.first_follower_[i];
+  r.followers_.resize(r.first_follower_[n]);
+  for (std::size_t c = 0; c < p.channels; ++c) r.first_of_channel_[c + 1] += r.first_of_channel_[c];
+  r.by_channel_.resize(n);
+  std::vector<std::uint32_t> follower = r.first_follower_;
+  std::vector<std::uint32_t> place = r.first_of_channel_;
+  for (std::size_t i = 0; i < n; ++i) {
+    for (const std::uint32_t a : p.steps[i].after) r.followers_[follower[a]++] = static_cast<std::uint32_t>(i);
+    r.by_channel_[place[p.steps[i].channel]++] = static_cast<std::uint32_t>(i);
+  }
+  return r;
+}
+
+namespace detail {
+
+/// Starts everything that can start, on all channels, until nothing more can.
+template <MemorySpace M, Transport T>
+[[nodiscard]] result<void> start_steps(M& memory, T& transport, program_run& run, dtype type, reduce_op op) {
+  const std::uint64_t size = size_of(type).value;
+  bool again = true;
+  while (again) {
+    again = false;  // a step without messages finishes at once, and may let steps of other channels go
+    for (std::uint32_t channel = 0; channel < run.channels(); ++channel) {
+      std::uint32_t step = 0;
+      while (run.next(channel, step)) {
+        run.messages_of(step);
+        const bool alone = run.out().empty() && run.in().empty();
+        if (!alone) {
+          auto posted = transport.post(run.out(), run.in());
+          if (!posted) return std::move(posted).error();
+          run.started(step, *posted);
+        }
+        for (const plan::op& o : run.ops_of(step)) {
+          result<void> done;
+          if (o.kind == plan::op_kind::copy) {
+            done = memory.copy(run.target(o, o.to), run.source(o, o.from), {run.elements(o, o.to) * size});
+          } else if (o.kind == plan::op_kind::reduce) {
+            done = memory.reduce(type, op, run.target(o, o.to), run.target(o, o.to), run.source(o, o.from), run.elements(o, o.to));
+          }
+          if (!done) {
+            transport.abort(done.error().what);
+            return done;
+          }
+        }
+        if (alone) {
+          run.finish(step);
+          again = true;
+        }
+      }
+    }
+  }
+  return {};
+}
+
+}  // namespace detail
+
+template <MemorySpace M>
+template <Transport T>
+result<void> executor<M>::run(T& transport, prepared_program& prepared, const call& what, deadline until) {
+  const plan::program& p = prepared.program();
+  if (p.ranks != transport.size() || p.rank != transport.rank())
+    return fail(errc::invalid_argument, "a program for rank " + std::to_string(p.rank.value) + " of " + std::to_string(p.ranks) +
+                                            " cannot run on rank " + std::to_string(transport.rank().value) + " of " + std::to_string(transport.size()));
+  if (p.channels > transport.channels() && p.ranks > 1)
+    return fail(errc::unsupported, "the plan has " + std::to_string(p.channels) + " slices, the transport only " + std::to_string(transport.channels()) + " channels",
+                "ask for more channels when the group is made, or for fewer slices");
+  const std::uint64_t window = what.window == 0 ? what.count : std::min(what.window, what.count);
+  if (window < what.count && !prepared.windowable())
+    return fail(errc::invalid_argument, "a program that moves several shards at once cannot work in windows");
+  const std::uint64_t size = size_of(what.type).value;
+  const std::uint64_t cell = plan::grid_of(p.collective, p.ranks, p.chunks, window).largest();
+  std::byte* scratch = nullptr;
+  if (p.scratch_cells != 0) {
+    auto given = scratch_of(p.scratch_cells * cell * size);
+    if (!given) {
+      transport.abort(given.error().what);
+      return std::move(given).error();
+    }
+    scratch = *given;
+  }
+  for (std::uint64_t at = 0; at < what.count; at += window) {
+    const std::uint64_t count = std::min(window, what.count - at);
+    detail::program_run run(prepared, what, scratch, at, count);
+    if (auto ok = detail::start_steps(memory_, transport, run, what.type, what.op); !ok) return run.located(std::move(ok).error());
+    while (!run.finished()) {
+      if (run.tickets().empty()) {
+        transport.abort("a program ran into a step that nothing can start");
+        return run.located(fail(errc::bug, "the steps of the program wait for each other"));
+      }
+      auto done = transport.wait_any(run.tickets(), until);
+      if (!done) return run.located(std::move(done).error());
+      run.finish(run.take(*done));
+      if (auto ok = detail::start_steps(memory_, transport, run, what.type, what.op); !ok) return run.located(std::move(ok).error());
+    }
+    const bool has_result = p.collective != collective_kind::reduce || p.rank == p.root;
+    if (what.op == reduce_op::avg && reduces(p.collective) && has_result) {
+      if (auto ok = memory_.divide(what.type, what.output + at * size, count, p.ranks); !ok) {
+        transport.abort(ok.error().what);
+        return ok;
+      }
+    }
+  }
+  return {};
+}
+
+}}  // namespace topocoll::v0
