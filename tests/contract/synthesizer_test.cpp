@@ -2,17 +2,15 @@
 // What every planner must do.
 #include <cstdint>
 #include <string>
+#include <unit/plan/plan_cluster.hpp>
 #include <vector>
-
-#include <gtest/gtest.h>
-
 #include <topocoll/plan/synth/binary_tree.hpp>
 #include <topocoll/plan/synth/direct.hpp>
 #include <topocoll/plan/synth/hierarchical.hpp>
 #include <topocoll/plan/synth/recursive.hpp>
 #include <topocoll/plan/synth/ring.hpp>
 #include <topocoll/plan/verify.hpp>
-#include <unit/plan/plan_cluster.hpp>
+#include <gtest/gtest.h>
 
 namespace {
 
@@ -28,8 +26,8 @@ class synthesizer : public testing::Test {
   P planner;
 };
 
-using planners = testing::Types<plan::ring, hardware_ring, plan::recursive, plan::recursive_doubling, plan::binary_tree, plan::binomial_tree, plan::direct,
-                                plan::one_shot, plan::hierarchical>;
+using planners = testing::Types<plan::ring, hardware_ring, plan::recursive, plan::recursive_doubling, plan::binary_tree,
+                                plan::binomial_tree, plan::direct, plan::one_shot, plan::hierarchical>;
 
 struct planner_names {
   template <class P>
@@ -42,12 +40,15 @@ struct planner_names {
 };
 TYPED_TEST_SUITE(synthesizer, planners, planner_names);
 
-constexpr collective_kind collectives[] = {collective_kind::all_reduce, collective_kind::all_gather, collective_kind::reduce_scatter,
-                                           collective_kind::broadcast,  collective_kind::reduce,     collective_kind::all_to_all};
+constexpr collective_kind collectives[] = {collective_kind::all_reduce,     collective_kind::all_gather,
+                                           collective_kind::reduce_scatter, collective_kind::broadcast,
+                                           collective_kind::reduce,         collective_kind::all_to_all};
 
 std::vector<plan_test::cluster> machines() {
   std::vector<plan_test::cluster> all;
-  for (const auto& shape : {plan_test::even(1, 1, 1), plan_test::even(1, 1, 8), plan_test::even(1, 2, 1), plan_test::even(2, 2, 3)}) all.push_back(plan_test::build(shape));
+  for (const auto& shape :
+       {plan_test::even(1, 1, 1), plan_test::even(1, 1, 8), plan_test::even(1, 2, 1), plan_test::even(2, 2, 3)})
+    all.push_back(plan_test::build(shape));
   all.push_back(plan_test::build({.pods = {{3, 2}, {1}}}));
   return all;
 }
@@ -75,7 +76,8 @@ TYPED_TEST(synthesizer, answers_with_a_proved_plan_of_the_problem_or_says_why_no
         EXPECT_EQ(made->root, c == collective_kind::broadcast || c == collective_kind::reduce ? root : rank_id{0});
         EXPECT_EQ(made->name, this->planner.name());
         const auto proved = plan::verify(*made);
-        EXPECT_TRUE(proved) << to_string(c) << " of " << size << " bytes among " << made->ranks << ": " << proved.error().what;
+        EXPECT_TRUE(proved) << to_string(c) << " of " << size << " bytes among " << made->ranks << ": "
+                            << proved.error().what;
       }
   EXPECT_GT(answers, 0U);
 }

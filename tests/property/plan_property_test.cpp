@@ -5,11 +5,10 @@
 #include <random>
 #include <span>
 #include <string>
+#include <unit/plan/plan_cluster.hpp>
+#include <unit/plan/plan_oracle.hpp>
 #include <utility>
 #include <vector>
-
-#include <gtest/gtest.h>
-
 #include <topocoll/plan/lower.hpp>
 #include <topocoll/plan/schedule.hpp>
 #include <topocoll/plan/synth/binary_tree.hpp>
@@ -17,8 +16,7 @@
 #include <topocoll/plan/synth/ring.hpp>
 #include <topocoll/plan/traffic.hpp>
 #include <topocoll/plan/verify.hpp>
-#include <unit/plan/plan_cluster.hpp>
-#include <unit/plan/plan_oracle.hpp>
+#include <gtest/gtest.h>
 
 namespace {
 
@@ -26,8 +24,9 @@ using namespace topocoll;
 using plan::algorithm;
 using plan::schedule;
 
-constexpr collective_kind collectives[] = {collective_kind::all_reduce, collective_kind::all_gather, collective_kind::reduce_scatter,
-                                           collective_kind::broadcast,  collective_kind::reduce,     collective_kind::all_to_all};
+constexpr collective_kind collectives[] = {collective_kind::all_reduce,     collective_kind::all_gather,
+                                           collective_kind::reduce_scatter, collective_kind::broadcast,
+                                           collective_kind::reduce,         collective_kind::all_to_all};
 constexpr algorithm algorithms[] = {algorithm::ring,        algorithm::recursive, algorithm::doubling, algorithm::tree,
                                     algorithm::double_tree, algorithm::direct,    algorithm::one_shot};
 
@@ -71,11 +70,13 @@ void expect_sound(const schedule& made, std::span<const std::uint64_t> elements,
   ASSERT_TRUE(proved) << proved.error().what;
   EXPECT_TRUE(proved->one_step_at_a_time);
   EXPECT_EQ(loads_of(plan::traffic(made)), loads_of(programs));
-  for (const std::uint64_t count : elements) EXPECT_EQ(plan_test::second_opinion(programs, count, seed), "") << count << " elements";
+  for (const std::uint64_t count : elements)
+    EXPECT_EQ(plan_test::second_opinion(programs, count, seed), "") << count << " elements";
 }
 
 std::string title(collective_kind c, algorithm a, std::uint32_t n, std::uint32_t slices) {
-  return std::string(to_string(c)) + " by " + std::string(to_string(a)) + ", " + std::to_string(n) + " ranks, " + std::to_string(slices) + " slices";
+  return std::string(to_string(c)) + " by " + std::string(to_string(a)) + ", " + std::to_string(n) + " ranks, " +
+         std::to_string(slices) + " slices";
 }
 
 bool stage_exists(collective_kind c, algorithm a) { return supports(plan::detail::stage_of(c), a); }
@@ -99,7 +100,8 @@ TEST(flat_plans, are_proved_and_right_for_many_ranks) {
   for (const std::uint32_t n : {23U, 24U, 31U, 32U, 33U, 48U, 64U, 65U, 96U, 129U})
     for (const collective_kind c : collectives)
       for (const algorithm a : algorithms) {
-        if (!stage_exists(c, a) || (a == algorithm::one_shot && n > 33) || (c == collective_kind::all_to_all && n > 65)) continue;
+        if (!stage_exists(c, a) || (a == algorithm::one_shot && n > 33) || (c == collective_kind::all_to_all && n > 65))
+          continue;
         SCOPED_TRACE(title(c, a, n, 1));
         const auto made = plan::flat_schedule(c, n, rank_id{n - 1}, a);
         ASSERT_TRUE(made) << made.error().what;
@@ -144,13 +146,17 @@ TEST(hierarchical_plans, are_proved_and_right_on_any_shape) {
   for (std::uint32_t seed = 1; seed <= 60; ++seed) {
     dice random(seed);
     random_machine m = draw(random);
-    for (const collective_kind c : {collective_kind::all_reduce, collective_kind::all_gather, collective_kind::reduce_scatter, collective_kind::broadcast,
-                                    collective_kind::reduce}) {
+    for (const collective_kind c :
+         {collective_kind::all_reduce, collective_kind::all_gather, collective_kind::reduce_scatter,
+          collective_kind::broadcast, collective_kind::reduce}) {
       plan::hierarchical planner;
-      if (random(2) == 0) planner = {.in_box = stages[random(3)], .on_rail = stages[random(3)], .across = stages[random(3)], .slices = 0};
+      if (random(2) == 0)
+        planner = {.in_box = stages[random(3)], .on_rail = stages[random(3)], .across = stages[random(3)], .slices = 0};
       planner.slices = random(4);
-      const plan::problem q = plan_test::on(m.c, c, bytes{random(2) == 0 ? 1000U : 64U << 20U}, {random(m.c.gpus.size())});
-      SCOPED_TRACE("seed " + std::to_string(seed) + ", " + std::string(to_string(c)) + ", " + std::to_string(q.ranks.size()) + " ranks");
+      const plan::problem q =
+          plan_test::on(m.c, c, bytes{random(2) == 0 ? 1000U : 64U << 20U}, {random(m.c.gpus.size())});
+      SCOPED_TRACE("seed " + std::to_string(seed) + ", " + std::string(to_string(c)) + ", " +
+                   std::to_string(q.ranks.size()) + " ranks");
       const auto made = planner.synthesize(q);
       ASSERT_TRUE(made) << made.error().what;
       const std::uint64_t elements[] = {1, std::uint64_t{made->chunks()} + 5};
@@ -169,13 +175,19 @@ TEST(hardware_order, gives_sound_rings_and_trees_on_any_shape) {
     dice random(seed);
     random_machine m = draw(random);
     for (const collective_kind c : collectives) {
-      const plan::problem q = plan_test::on(m.c, c, bytes{random(2) == 0 ? 1000U : 64U << 20U}, {random(m.c.gpus.size())});
-      SCOPED_TRACE("seed " + std::to_string(seed) + ", " + std::string(to_string(c)) + ", " + std::to_string(q.ranks.size()) + " ranks");
+      const plan::problem q =
+          plan_test::on(m.c, c, bytes{random(2) == 0 ? 1000U : 64U << 20U}, {random(m.c.gpus.size())});
+      SCOPED_TRACE("seed " + std::to_string(seed) + ", " + std::string(to_string(c)) + ", " +
+                   std::to_string(q.ranks.size()) + " ranks");
       const std::uint64_t elements[] = {7};
-      if (const auto made = plan::ring{.order = plan::ring_order::hardware}.synthesize(q)) expect_sound(*made, elements, seed);
-      else EXPECT_EQ(c, collective_kind::all_to_all) << made.error().what;
-      if (const auto made = plan::binary_tree{}.synthesize(q)) expect_sound(*made, elements, seed);
-      else EXPECT_TRUE(plan::sharded(c)) << made.error().what;
+      if (const auto made = plan::ring{.order = plan::ring_order::hardware}.synthesize(q))
+        expect_sound(*made, elements, seed);
+      else
+        EXPECT_EQ(c, collective_kind::all_to_all) << made.error().what;
+      if (const auto made = plan::binary_tree{}.synthesize(q))
+        expect_sound(*made, elements, seed);
+      else
+        EXPECT_TRUE(plan::sharded(c)) << made.error().what;
       if (HasFatalFailure() || HasNonfatalFailure()) return;
     }
   }
@@ -198,8 +210,10 @@ std::string damage(std::vector<plan::program>& programs, dice& random) {
   switch (random(9)) {
     case 0: {  // drop an operation
       for (plan::step& s : p.steps) {
-        if (s.first_op <= i && i < s.first_op + s.op_count) --s.op_count;
-        else if (s.first_op > i) --s.first_op;
+        if (s.first_op <= i && i < s.first_op + s.op_count)
+          --s.op_count;
+        else if (s.first_op > i)
+          --s.first_op;
       }
       p.ops.erase(p.ops.begin() + static_cast<long>(i));
       return "dropped: " + where;
@@ -224,7 +238,8 @@ std::string damage(std::vector<plan::program>& programs, dice& random) {
         plan::step& s = p.steps[(i + k) % p.steps.size()];
         if (s.after.empty()) continue;
         s.after.erase(s.after.begin() + static_cast<long>(random(s.after.size())));
-        return "wait removed: rank " + std::to_string(p.rank.value) + ", step " + std::to_string((i + k) % p.steps.size());
+        return "wait removed: rank " + std::to_string(p.rank.value) + ", step " +
+               std::to_string((i + k) % p.steps.size());
       }
       return "";
     }
@@ -267,7 +282,8 @@ TEST(verifier, objects_whenever_a_damaged_plan_goes_wrong) {
     ++accepted;
     // What is proved must come out right in every run.
     for (std::uint32_t run = 0; run < 6; ++run) {
-      const std::string found = plan_test::second_opinion(programs, 3 * std::uint64_t{made.chunks()} + 1, seed * 100 + run);
+      const std::string found =
+          plan_test::second_opinion(programs, 3 * std::uint64_t{made.chunks()} + 1, seed * 100 + run);
       ASSERT_EQ(found, "") << title(c, a, n, made.slices) << "; " << change;
     }
   }

@@ -18,7 +18,7 @@ namespace topocoll { inline namespace v0 {
 
 struct capture_options {
   std::string root = "/";      ///< where /sys and /proc of the machine lie
-  std::string host;            ///< written into the recording, which then names its host; empty for none
+  std::string host = {};            ///< written into the recording, which then names its host; empty for none
   bool mask_addresses = true;  ///< hardware addresses and GUIDs become numbers; equal ones stay equal
   deadline until = deadline::in({20.0});
 };

@@ -21,7 +21,8 @@ namespace topocoll { inline namespace v0 { namespace plan {
 
 /// One planner's answer to a problem.
 struct candidate {
-  std::string name;               ///< of the planner, and of its variant where the schedule has another name
+  std::string planner;            ///< its name
+  std::string name;               ///< the same with the algorithms of the stages, where there are several
   std::optional<schedule> plan;   ///< empty when the planner had no answer
   std::optional<simulation> price;
   std::optional<proof> proved;    ///< only plans that could have been chosen are proved
@@ -41,6 +42,8 @@ struct choice {
 };
 
 struct choose_options {
+  /// Name of the planner whose plan must be taken, whatever it costs; the others are still tried and listed. Empty: any.
+  std::string only;
   /// Set the number of slices of every plan to the one with the best price (1, 2, 4 or max_slices), whatever its planner
   /// took; plans of double trees keep theirs.
   bool cut = true;
@@ -51,7 +54,7 @@ struct choose_options {
 
 /// Cheapest plan of some planners for a problem.
 ///
-/// @return  `invalid_argument` as `lower_bound`; `unsupported` when no planner has a plan that can be priced and proved,
+/// @return  `invalid_argument` as `lower_bound`, or when no planner has the name that `options.only` asks for; `unsupported` when no planner has a plan that can be priced and proved,
 ///          naming the reasons; `bug` when the chosen plan beats the bound, which means that one of the two is wrong
 /// Cost: every planner once and one simulation each; proofs until one holds (see `verify`). Pure: equal on all ranks.
 template <CostModel M, Synthesizer... Planners>

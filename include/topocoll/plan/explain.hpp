@@ -93,8 +93,8 @@ struct explanation {
 template <CostModel M>
 [[nodiscard]] result<explanation> explain(simulator<M>& prices, const problem& p, const choice& made, std::span<const selection> map);
 
-/// As text of about forty lines, at most 120 columns where names allow. Ends in a newline.
-[[nodiscard]] std::string to_text(const explanation& e);
+/// As text of about forty lines; `brief` keeps the first block. Ends in a newline.
+[[nodiscard]] std::string to_text(const explanation& e, bool brief = false);
 
 }}}  // namespace topocoll::v0::plan
 

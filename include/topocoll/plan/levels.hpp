@@ -3,7 +3,6 @@
 // Where the ranks of a problem sit: in which box, on which rail, in which pod.
 #include <cstdint>
 #include <vector>
-
 #include <topocoll/core/result.hpp>
 #include <topocoll/plan/problem.hpp>
 
@@ -12,9 +11,10 @@ namespace topocoll { inline namespace v0 { namespace plan {
 /// Levels of the hardware below the ranks; index all vectors by rank.
 ///
 /// A box is what NVLink or one host joins: ranks of one host share a box, and so do ranks whose NVLink or XGMI wires meet,
-/// also across hosts. A rail is the place of a rank among the ranks of its box, in the order of the device numbers, so
-/// equal rails of equal boxes are cabled alike. A pod is a set of boxes whose nearest NICs share leaf switches; when no NIC
-/// of a rank leads to a leaf, all boxes are one pod.
+/// also across hosts. A pod is a set of boxes whose nearest NICs share leaf switches; when no NIC of a rank leads to a leaf,
+/// all boxes are one pod. A rail is the place of a rank among the ranks of its box: 0 to the size of the box less one, in
+/// the order of the device numbers, but so that ranks whose nearest NICs hang on equal leaves of their pods have equal
+/// rails where the sizes of the boxes allow it.
 /// Boxes and pods are numbered in the order of their lowest rank.
 struct levels {
   std::vector<std::uint32_t> box;
@@ -22,8 +22,8 @@ struct levels {
   std::vector<std::uint32_t> pod;
   std::uint32_t boxes = 0;
   std::uint32_t pods = 0;
-  std::uint32_t rails = 0;           ///< ranks of the fullest box
-  bool fabric_known = false;         ///< a leaf switch was found for every box
+  std::uint32_t rails = 0;    ///< ranks of the fullest box
+  bool fabric_known = false;  ///< a leaf switch was found for every box
   /// Per box: all its ranks hang on one NVSwitch plane or directly on each other, so all pairs can talk at once.
   std::vector<bool> all_pairs;
 };

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // The planners that are tried when nobody asks for others.
+#include <cstdint>
+
 #include <topocoll/plan/problem.hpp>
 #include <topocoll/plan/synth/binary_tree.hpp>
 #include <topocoll/plan/synth/direct.hpp>
@@ -19,6 +21,16 @@ decltype(auto) with_default_planners(Use use) {
              hierarchical{.in_box = {}, .on_rail = algorithm::direct, .across = algorithm::direct},
              hierarchical{.in_box = {}, .on_rail = algorithm::ring, .across = algorithm::ring}, ring{.order = ring_order::hardware},
              binary_tree{}, binomial_tree{}, recursive{}, recursive_doubling{}, direct{}, one_shot{}, ring{});
+}
+
+/// Above so many ranks every further plan costs about a second, and plans that ignore the machine have no chance.
+inline constexpr std::uint32_t most_ranks_for_all_planners = 16384;
+
+/// Calls `use` with the planners that are worth trying for so many ranks.
+template <class Use>
+decltype(auto) with_planners_for(std::uint32_t ranks, Use use) {
+  if (ranks <= most_ranks_for_all_planners) return with_default_planners(use);
+  return use(hierarchical{.in_box = {}, .on_rail = algorithm::recursive, .across = algorithm::recursive}, ring{.order = ring_order::hardware});
 }
 
 }}}  // namespace topocoll::v0::plan

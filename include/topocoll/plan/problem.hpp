@@ -5,7 +5,6 @@
 #include <cstdint>
 #include <string_view>
 #include <vector>
-
 #include <topocoll/core/ids.hpp>
 #include <topocoll/core/result.hpp>
 #include <topocoll/core/units.hpp>
@@ -42,9 +41,16 @@ concept Synthesizer = requires(const P& p, const problem& q) {
 /// Says in words what keeps `P` from being a `Synthesizer`.
 template <class P>
 constexpr void require_synthesizer() {
-  static_assert(requires(const P& p) { { p.name() } -> std::convertible_to<std::string_view>; }, "a Synthesizer has name() const returning a string view");
-  static_assert(requires(const P& p, const problem& q) { { p.synthesize(q) } -> std::same_as<result<schedule>>; },
-                "a Synthesizer has synthesize(const problem&) const returning result<schedule>");
+  static_assert(
+      requires(const P& p) {
+        { p.name() } -> std::convertible_to<std::string_view>;
+      },
+      "a Synthesizer has name() const returning a string view");
+  static_assert(
+      requires(const P& p, const problem& q) {
+        { p.synthesize(q) } -> std::same_as<result<schedule>>;
+      },
+      "a Synthesizer has synthesize(const problem&) const returning result<schedule>");
   static_assert(Synthesizer<P>);
 }
 

@@ -5,7 +5,6 @@
 #include <cstdint>
 #include <string>
 #include <vector>
-
 #include <topocoll/core/ids.hpp>
 #include <topocoll/plan/collective.hpp>
 
@@ -69,11 +68,11 @@ struct program {
   collective_kind collective = collective_kind::all_reduce;
   std::uint32_t ranks = 1;
   rank_id rank{};
-  rank_id root{};                  ///< for broadcast and reduce
-  std::uint32_t chunks = 1;        ///< of the whole array; a multiple of `ranks` for the sharded collectives
-  std::uint32_t scratch_cells = 0; ///< each as large as the largest chunk
+  rank_id root{};                   ///< for broadcast and reduce
+  std::uint32_t chunks = 1;         ///< of the whole array; a multiple of `ranks` for the sharded collectives
+  std::uint32_t scratch_cells = 0;  ///< each as large as the largest chunk
   std::uint32_t channels = 1;
-  std::vector<std::string> stages; ///< "reduce-scatter in the box", …
+  std::vector<std::string> stages;  ///< "reduce-scatter in the box", …
   std::vector<step> steps;
   std::vector<op> ops;
 };
@@ -123,7 +122,8 @@ struct extent {
 }
 
 /// Grid of a program for `elements` elements: of the buffer, or per rank for the sharded collectives.
-[[nodiscard]] constexpr chunk_grid grid_of(collective_kind k, std::uint32_t ranks, std::uint32_t chunks, std::uint64_t elements) {
+[[nodiscard]] constexpr chunk_grid grid_of(collective_kind k, std::uint32_t ranks, std::uint32_t chunks,
+                                           std::uint64_t elements) {
   return {elements, sharded(k) ? chunks / ranks : chunks};
 }
 

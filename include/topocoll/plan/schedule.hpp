@@ -8,7 +8,6 @@
 #include <string>
 #include <string_view>
 #include <vector>
-
 #include <topocoll/core/ids.hpp>
 #include <topocoll/core/result.hpp>
 #include <topocoll/plan/collective.hpp>
@@ -29,7 +28,7 @@ enum class stage_kind : std::uint8_t {
 
 /// How a group does it. k members, m bytes in all units of the group.
 enum class algorithm : std::uint8_t {
-  ring,         ///< neighbours only: k-1 steps of m/k per phase; broadcast and reduce are pipelined chains of single units
+  ring,  ///< neighbours only: k-1 steps of m/k per phase; broadcast and reduce are pipelined chains of single units
   recursive,    ///< halving and doubling: ceil(log2 k) steps per phase, m(k-1)/k in all; any k
   doubling,     ///< all_reduce of whole vectors in floor(log2 k) steps, two more when k is not a power of two
   tree,         ///< binomial tree, whole vectors: ceil(log2 k) steps per phase
@@ -62,7 +61,8 @@ enum class algorithm : std::uint8_t {
 [[nodiscard]] constexpr bool supports(stage_kind kind, algorithm how) {
   switch (kind) {
     case stage_kind::reduce_scatter:
-    case stage_kind::all_gather: return how == algorithm::ring || how == algorithm::recursive || how == algorithm::direct;
+    case stage_kind::all_gather:
+      return how == algorithm::ring || how == algorithm::recursive || how == algorithm::direct;
     case stage_kind::all_reduce: return true;
     case stage_kind::broadcast:
     case stage_kind::reduce: return how != algorithm::doubling && how != algorithm::one_shot;
@@ -87,10 +87,11 @@ struct group_view {
 struct stage {
   stage_kind kind = stage_kind::all_reduce;
   algorithm how = algorithm::ring;
-  std::string label;                    ///< for people: "reduce-scatter in the box"; not part of the digest
-  std::vector<rank_id> members;         ///< of all groups, one after the other
-  std::vector<std::uint32_t> offsets;   ///< group g is members[offsets[g]] to members[offsets[g+1]-1]; starts with 0
-  std::vector<std::uint32_t> bounds;    ///< of all groups: those of g start at offsets[g]+g and are one more than its members
+  std::string label;                   ///< for people: "reduce-scatter in the box"; not part of the digest
+  std::vector<rank_id> members;        ///< of all groups, one after the other
+  std::vector<std::uint32_t> offsets;  ///< group g is members[offsets[g]] to members[offsets[g+1]-1]; starts with 0
+  std::vector<std::uint32_t>
+      bounds;  ///< of all groups: those of g start at offsets[g]+g and are one more than its members
 
   [[nodiscard]] std::size_t group_count() const { return offsets.empty() ? 0 : offsets.size() - 1; }
   /// Precondition: g < group_count().
@@ -117,10 +118,10 @@ struct stage {
 struct schedule {
   collective_kind collective = collective_kind::all_reduce;
   std::uint32_t ranks = 1;
-  rank_id root{};                 ///< for broadcast and reduce
-  std::string name;               ///< planner and variant, for people; not part of the digest
-  std::uint32_t units = 1;        ///< per slice; a multiple of `ranks` for the sharded collectives
-  std::uint32_t slices = 1;       ///< 1 to max_slices; slice s runs on channel s
+  rank_id root{};            ///< for broadcast and reduce
+  std::string name;          ///< planner and variant, for people; not part of the digest
+  std::uint32_t units = 1;   ///< per slice; a multiple of `ranks` for the sharded collectives
+  std::uint32_t slices = 1;  ///< 1 to max_slices; slice s runs on channel s
   /// For the sharded collectives: units v*q to v*q+q-1 belong to the shard of rank order[v], q = units / ranks.
   /// Empty means order[v] = v. Lets groups that follow the hardware work on consecutive units.
   std::vector<rank_id> order;
@@ -170,8 +171,8 @@ struct flat_options {
 
 /// As above, with the ranks in the order `members`, a permutation of 0 to members.size()-1; a root may stand anywhere,
 /// the order is turned to start with it.
-[[nodiscard]] inline result<schedule> flat_schedule(collective_kind collective, std::span<const rank_id> members, rank_id root,
-                                                    algorithm how, flat_options options = {});
+[[nodiscard]] inline result<schedule> flat_schedule(collective_kind collective, std::span<const rank_id> members,
+                                                    rank_id root, algorithm how, flat_options options = {});
 
 }}}  // namespace topocoll::v0::plan
 

@@ -23,15 +23,16 @@ enum class link_class : std::uint8_t {
   pcie,       ///< PCIe and chip-to-chip links
   cpu,        ///< between NUMA domains
   memory,     ///< between a NUMA domain and its memory: data that ranks of one domain hand over
-  nic_out,    ///< NIC and cable towards the leaf
-  nic_in,     ///< cable and NIC from the leaf
+  adapter,    ///< inside a NIC, between its PCIe function and its port
+  nic_out,    ///< cable from a NIC to its leaf, or to another NIC
+  nic_in,     ///< cable from a leaf to a NIC
   leaf_up,    ///< leaf to spine: enters the spine
   leaf_down,  ///< spine to leaf: leaves the spine
   core        ///< between spines and core switches, both ways
 };
-inline constexpr std::size_t link_class_count = 9;
+inline constexpr std::size_t link_class_count = 10;
 [[nodiscard]] constexpr const char* to_string(link_class c) {
-  constexpr const char* words[] = {"gpu_link", "pcie", "cpu", "memory", "nic_out", "nic_in", "leaf_up", "leaf_down", "core"};
+  constexpr const char* words[] = {"gpu_link", "pcie", "cpu", "memory", "adapter", "nic_out", "nic_in", "leaf_up", "leaf_down", "core"};
   return words[static_cast<std::size_t>(c)];
 }
 /// Class of a link; decided by what it joins. Cost: O(1).

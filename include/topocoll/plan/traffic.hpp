@@ -3,7 +3,6 @@
 // Who sends how much to whom, round by round: what prices and drawings need of a schedule.
 #include <cstdint>
 #include <vector>
-
 #include <topocoll/core/ids.hpp>
 #include <topocoll/plan/schedule.hpp>
 

@@ -37,6 +37,7 @@ struct connection {
   bool upwards;
 
   friend constexpr auto operator<=>(const connection&, const connection&) = default;
+  friend constexpr bool operator==(const connection&, const connection&) = default;
 };
 
 }  // namespace detail

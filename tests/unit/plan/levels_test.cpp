@@ -1,13 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <topocoll/plan/levels.hpp>
-
 #include <cstdint>
+#include <unit/plan/plan_cluster.hpp>
 #include <utility>
 #include <vector>
-
+#include <topocoll/plan/levels.hpp>
 #include <gtest/gtest.h>
-
-#include <unit/plan/plan_cluster.hpp>
 
 namespace {
 
@@ -55,8 +52,18 @@ TEST(levels_of, closes_ranks_when_a_box_is_not_full) {
   q.ranks = {c.gpus[1], c.gpus[3], c.gpus[4], c.gpus[5], c.gpus[7]};
   const levels at = levels_of(q).value();
   EXPECT_EQ(at.box, (std::vector<std::uint32_t>{0, 0, 1, 1, 1}));
-  EXPECT_EQ(at.rail, (std::vector<std::uint32_t>{0, 1, 0, 1, 2}));
   EXPECT_EQ(at.rails, 3U);
+  // Leaves 0, 1 and 3 are in use. GPU 1 of the first box keeps leaf 1's place, GPU 3 takes what is left of its two.
+  EXPECT_EQ(at.rail, (std::vector<std::uint32_t>{1, 0, 0, 1, 2}));
+}
+
+TEST(levels_of, gives_equal_leaves_equal_rails_in_partly_used_boxes) {
+  const auto c = plan_test::build({.pods = {{4, 4}}});
+  problem q = on(c);
+  q.ranks = {c.gpus[0], c.gpus[1], c.gpus[2], c.gpus[5], c.gpus[6], c.gpus[7]};  // GPUs 0 1 2 here, 1 2 3 there
+  const levels at = levels_of(q).value();
+  EXPECT_EQ(at.rail[1], at.rail[3]);  // both GPU 1
+  EXPECT_EQ(at.rail[2], at.rail[4]);  // both GPU 2
 }
 
 TEST(levels_of, makes_one_pod_of_boxes_without_a_fabric) {
@@ -98,7 +105,8 @@ TEST(levels_of, makes_one_box_of_hosts_that_nvlink_joins) {
     f.join(l);
   }
   const topo::graph g = topo::graph::from(f).value();
-  const problem q{.graph = &g, .collective = collective_kind::all_reduce, .size = {}, .ranks = {{0}, {1}, {2}, {3}}, .root = {}};
+  const problem q{
+      .graph = &g, .collective = collective_kind::all_reduce, .size = {}, .ranks = {{0}, {1}, {2}, {3}}, .root = {}};
   const levels at = levels_of(q).value();
   EXPECT_EQ(at.boxes, 1U);
   EXPECT_EQ(at.rail, (std::vector<std::uint32_t>{0, 1, 2, 3}));  // host by host

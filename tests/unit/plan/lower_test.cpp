@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <topocoll/plan/lower.hpp>
-
 #include <bit>
 #include <cstdint>
 #include <set>
 #include <string>
 #include <vector>
-
+#include <topocoll/plan/lower.hpp>
 #include <gtest/gtest.h>
 
 namespace {
@@ -14,7 +12,9 @@ namespace {
 using namespace topocoll;
 using namespace topocoll::plan;
 
-schedule flat(collective_kind c, std::uint32_t n, algorithm a, flat_options options = {}) { return flat_schedule(c, n, {}, a, options).value(); }
+schedule flat(collective_kind c, std::uint32_t n, algorithm a, flat_options options = {}) {
+  return flat_schedule(c, n, {}, a, options).value();
+}
 
 std::uint64_t chunks_sent(const program& p) {
   std::uint64_t sum = 0;
@@ -37,9 +37,12 @@ TEST(lower, sends_what_the_closed_forms_say) {
       EXPECT_EQ(chunks_sent(lower(flat(collective_kind::all_gather, n, algorithm::ring), {r}).value()), n - 1);
       EXPECT_EQ(chunks_sent(lower(flat(collective_kind::reduce_scatter, n, algorithm::direct), {r}).value()), n - 1);
       // Halving: each contribution leaves once, whatever n.
-      EXPECT_EQ(chunks_sent(lower(flat(collective_kind::reduce_scatter, n, algorithm::recursive), {r}).value()) >= n - 1, true);
+      EXPECT_EQ(
+          chunks_sent(lower(flat(collective_kind::reduce_scatter, n, algorithm::recursive), {r}).value()) >= n - 1,
+          true);
       if (std::has_single_bit(n)) {
-        EXPECT_EQ(chunks_sent(lower(flat(collective_kind::reduce_scatter, n, algorithm::recursive), {r}).value()), n - 1);
+        EXPECT_EQ(chunks_sent(lower(flat(collective_kind::reduce_scatter, n, algorithm::recursive), {r}).value()),
+                  n - 1);
         EXPECT_EQ(chunks_sent(lower(flat(collective_kind::all_reduce, n, algorithm::doubling), {r}).value()), log);
       }
       EXPECT_EQ(chunks_sent(lower(flat(collective_kind::all_reduce, n, algorithm::one_shot), {r}).value()), n - 1);
@@ -47,7 +50,8 @@ TEST(lower, sends_what_the_closed_forms_say) {
     // Trees: every rank but the root sends its sum once and gets the result once.
     for (const algorithm a : {algorithm::tree, algorithm::double_tree}) {
       std::uint64_t all = 0;
-      for (std::uint32_t r = 0; r < n; ++r) all += chunks_sent(lower(flat(collective_kind::all_reduce, n, a), {r}).value());
+      for (std::uint32_t r = 0; r < n; ++r)
+        all += chunks_sent(lower(flat(collective_kind::all_reduce, n, a), {r}).value());
       EXPECT_EQ(all, 2 * (n - 1));
     }
   }
@@ -56,20 +60,24 @@ TEST(lower, sends_what_the_closed_forms_say) {
 TEST(lower, needs_no_scratch_for_all_reduce_by_ring_halving_or_tree) {
   for (const algorithm a : {algorithm::ring, algorithm::recursive, algorithm::tree, algorithm::double_tree})
     for (const std::uint32_t n : {2U, 3U, 7U, 8U})
-      for (std::uint32_t r = 0; r < n; ++r) EXPECT_EQ(lower(flat(collective_kind::all_reduce, n, a, {.slices = 2}), {r}).value().scratch_cells, 0U);
+      for (std::uint32_t r = 0; r < n; ++r)
+        EXPECT_EQ(lower(flat(collective_kind::all_reduce, n, a, {.slices = 2}), {r}).value().scratch_cells, 0U);
 }
 
 TEST(lower, needs_two_cells_per_slice_for_a_ring_reduce_scatter) {
   for (const std::uint32_t n : {4U, 7U, 64U}) {
     EXPECT_EQ(lower(flat(collective_kind::reduce_scatter, n, algorithm::ring), {1}).value().scratch_cells, 2U);
-    EXPECT_EQ(lower(flat(collective_kind::reduce_scatter, n, algorithm::ring, {.slices = 3}), {1}).value().scratch_cells, 6U);
+    EXPECT_EQ(
+        lower(flat(collective_kind::reduce_scatter, n, algorithm::ring, {.slices = 3}), {1}).value().scratch_cells, 6U);
     EXPECT_EQ(lower(flat(collective_kind::reduce, n, algorithm::ring), {1}).value().scratch_cells, 2U);
   }
 }
 
 TEST(lower, reads_input_where_it_lies) {
-  for (const algorithm a : {algorithm::ring, algorithm::recursive, algorithm::tree, algorithm::double_tree, algorithm::direct})
-    for (std::uint32_t r = 0; r < 8; ++r) EXPECT_EQ(count(lower(flat(collective_kind::all_reduce, 8, a), {r}).value(), op_kind::copy), 0U) << to_string(a);
+  for (const algorithm a :
+       {algorithm::ring, algorithm::recursive, algorithm::tree, algorithm::double_tree, algorithm::direct})
+    for (std::uint32_t r = 0; r < 8; ++r)
+      EXPECT_EQ(count(lower(flat(collective_kind::all_reduce, 8, a), {r}).value(), op_kind::copy), 0U) << to_string(a);
   for (std::uint32_t r = 0; r < 8; ++r) {
     EXPECT_EQ(count(lower(flat(collective_kind::reduce_scatter, 8, algorithm::ring), {r}).value(), op_kind::copy), 0U);
     // A gather moves the own shard to its place, after its first message has left.
@@ -81,8 +89,9 @@ TEST(lower, reads_input_where_it_lies) {
 }
 
 TEST(lower, of_one_rank_only_copies) {
-  for (const collective_kind c : {collective_kind::all_reduce, collective_kind::all_gather, collective_kind::reduce_scatter, collective_kind::broadcast,
-                                  collective_kind::reduce}) {
+  for (const collective_kind c :
+       {collective_kind::all_reduce, collective_kind::all_gather, collective_kind::reduce_scatter,
+        collective_kind::broadcast, collective_kind::reduce}) {
     const program p = lower(flat(c, 1, algorithm::ring), {0}).value();
     ASSERT_EQ(p.ops.size(), 1U) << to_string(c);
     EXPECT_EQ(p.ops[0].kind, op_kind::copy);
@@ -119,7 +128,8 @@ TEST(lower, says_who_lacks_what_when_stages_do_not_fit) {
   s.stages[0].kind = stage_kind::reduce_scatter;  // and nobody gathers
   const auto p = lower(s, {2});
   ASSERT_FALSE(p);
-  EXPECT_NE(p.error().what.find("rank 2 has no value of unit 0 when the end needs it"), std::string::npos) << p.error().what;
+  EXPECT_NE(p.error().what.find("rank 2 has no value of unit 0 when the end needs it"), std::string::npos)
+      << p.error().what;
   schedule twice = flat(collective_kind::reduce_scatter, 4, algorithm::ring);
   twice.stages.push_back(twice.stages[0]);
   twice.stages[1].label = "again";

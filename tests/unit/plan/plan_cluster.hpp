@@ -4,7 +4,6 @@
 #include <cstdint>
 #include <string>
 #include <vector>
-
 #include <topocoll/plan/problem.hpp>
 #include <topocoll/topo/graph.hpp>
 
@@ -16,9 +15,9 @@ using namespace tc::literals;
 struct cluster_shape {
   /// pods[p][b] is the number of GPUs in box b of pod p.
   std::vector<std::vector<std::uint32_t>> pods;
-  bool nvswitch = true;    ///< GPUs of a box hang on one NVSwitch plane
-  bool rail_leaves = true; ///< one leaf per rail and pod; otherwise one leaf per pod
-  bool fabric = true;      ///< NICs lead to leaves at all
+  bool nvswitch = true;     ///< GPUs of a box hang on one NVSwitch plane
+  bool rail_leaves = true;  ///< one leaf per rail and pod; otherwise one leaf per pod
+  bool fabric = true;       ///< NICs lead to leaves at all
 };
 
 struct cluster {

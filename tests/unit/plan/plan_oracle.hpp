@@ -10,7 +10,6 @@
 #include <tuple>
 #include <utility>
 #include <vector>
-
 #include <topocoll/plan/program.hpp>
 
 namespace plan_test {
@@ -26,8 +25,12 @@ struct oracle_options {
 class oracle {
  public:
   oracle(std::vector<topocoll::plan::program> programs, oracle_options options)
-      : all_(std::move(programs)), options_(options), random_(options.seed), n_(static_cast<std::uint32_t>(all_.size())),
-        grid_(topocoll::plan::grid_of(all_[0].collective, n_, all_[0].chunks, options.elements)), total_(grid_.begin(all_[0].chunks)) {}
+      : all_(std::move(programs)),
+        options_(options),
+        random_(options.seed),
+        n_(static_cast<std::uint32_t>(all_.size())),
+        grid_(topocoll::plan::grid_of(all_[0].collective, n_, all_[0].chunks, options.elements)),
+        total_(grid_.begin(all_[0].chunks)) {}
 
   [[nodiscard]] std::string run() {
     fill();
@@ -72,7 +75,8 @@ class oracle {
   }
   /// First and one past the last element that exist at a rank.
   [[nodiscard]] std::pair<std::uint64_t, std::uint64_t> region(std::uint32_t r, bool input) const {
-    const std::pair<std::uint64_t, std::uint64_t> whole{0, total_}, shard{r * options_.elements, (r + 1) * options_.elements}, nothing{0, 0};
+    const std::pair<std::uint64_t, std::uint64_t> whole{0, total_},
+        shard{r * options_.elements, (r + 1) * options_.elements}, nothing{0, 0};
     const bool root = r == all_[0].root.value;
     switch (all_[0].collective) {
       case kind::all_reduce:
@@ -154,7 +158,8 @@ class oracle {
       l.data[k] = load(a.rank, o, o.from);
       l.taken[k] = true;
       ended(a.rank, a.step);
-      if (k < l.receives.size()) todo_.push_back({what::deliver, l.receives[k].rank, l.receives[k].step, l.receives[k].op});
+      if (k < l.receives.size())
+        todo_.push_back({what::deliver, l.receives[k].rank, l.receives[k].step, l.receives[k].op});
       return;
     }
     // deliver, both: `a` is the receiving side
@@ -218,7 +223,8 @@ class oracle {
     for (std::uint64_t i = 0; i < data.size() && wrong_.empty(); ++i) m[first + i] = data[i];
   }
   void inside(std::uint32_t r, const slice& s, std::uint64_t first, std::uint64_t count) {
-    const auto [lo, hi] = s.where == buffer::scratch ? std::pair<std::uint64_t, std::uint64_t>{0, memory_[r][2].size()} : region(r, s.where == buffer::input);
+    const auto [lo, hi] = s.where == buffer::scratch ? std::pair<std::uint64_t, std::uint64_t>{0, memory_[r][2].size()}
+                                                     : region(r, s.where == buffer::input);
     if (count != 0 && (first < lo || first + count > hi)) wrong_ = "rank " + std::to_string(r) + " leaves a buffer";
   }
   static std::vector<std::uint64_t> add(std::vector<std::uint64_t> a, const std::vector<std::uint64_t>& b) {
@@ -238,7 +244,9 @@ class oracle {
           default:
             for (std::uint32_t s = 0; s < n_; ++s) want += value(s, e);
         }
-        if (memory_[r][1][e] != want) return "rank " + std::to_string(r) + " has a wrong element " + std::to_string(e) + " of " + std::to_string(total_);
+        if (memory_[r][1][e] != want)
+          return "rank " + std::to_string(r) + " has a wrong element " + std::to_string(e) + " of " +
+                 std::to_string(total_);
       }
       if (options_.in_place) continue;
       const auto [first, last] = region(r, true);
@@ -263,11 +271,14 @@ class oracle {
 };
 
 /// What is wrong with the programs under all four kinds of runs; "" when nothing is.
-inline std::string second_opinion(const std::vector<topocoll::plan::program>& programs, std::uint64_t elements, std::uint32_t seed) {
+inline std::string second_opinion(const std::vector<topocoll::plan::program>& programs, std::uint64_t elements,
+                                  std::uint32_t seed) {
   for (const bool in_place : {false, true})
     for (const bool buffered : {false, true}) {
       const std::string found = oracle(programs, {elements, in_place, buffered, seed}).run();
-      if (!found.empty()) return found + (in_place ? ", in place" : "") + (buffered ? ", buffered" : "") + ", seed " + std::to_string(seed);
+      if (!found.empty())
+        return found + (in_place ? ", in place" : "") + (buffered ? ", buffered" : "") + ", seed " +
+               std::to_string(seed);
     }
   return "";
 }

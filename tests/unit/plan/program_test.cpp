@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <topocoll/plan/program.hpp>
-
 #include <algorithm>
 #include <cstdint>
-
+#include <topocoll/plan/program.hpp>
 #include <gtest/gtest.h>
 
 namespace {

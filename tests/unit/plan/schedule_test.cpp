@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <topocoll/plan/schedule.hpp>
-
 #include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <string>
 #include <vector>
-
+#include <topocoll/plan/schedule.hpp>
 #include <gtest/gtest.h>
 
 namespace {
@@ -36,7 +34,8 @@ TEST(chunk_of, reaches_every_chunk_once) {
           s.units = n * per_shard;
           s.slices = slices;
           if (c == collective_kind::all_gather)
-            for (std::uint32_t v = 0; v < n; ++v) s.order.push_back({(v * 3 + 1) % n});  // a permutation unless 3 divides n
+            for (std::uint32_t v = 0; v < n; ++v)
+              s.order.push_back({(v * 3 + 1) % n});  // a permutation unless 3 divides n
           if (n % 3 == 0) s.order.clear();
           std::vector<std::uint32_t> hits(s.chunks(), 0);
           for (std::uint32_t i = 0; i < slices; ++i)
@@ -93,7 +92,8 @@ TEST(flat_schedule, refuses_what_cannot_be) {
   EXPECT_EQ(flat_schedule(collective_kind::all_reduce, 0, {}, algorithm::ring).error().code, errc::invalid_argument);
   EXPECT_EQ(flat_schedule(collective_kind::broadcast, 3, {3}, algorithm::ring).error().code, errc::invalid_argument);
   EXPECT_EQ(flat_schedule(collective_kind::all_gather, 3, {}, algorithm::tree).error().code, errc::unsupported);
-  EXPECT_EQ(flat_schedule(collective_kind::all_reduce, 3, {}, algorithm::ring, {.slices = 9}).error().code, errc::invalid_argument);
+  EXPECT_EQ(flat_schedule(collective_kind::all_reduce, 3, {}, algorithm::ring, {.slices = 9}).error().code,
+            errc::invalid_argument);
   const std::vector<rank_id> twice{{0}, {1}, {1}};
   EXPECT_FALSE(flat_schedule(collective_kind::all_reduce, std::span<const rank_id>(twice), {}, algorithm::ring));
   EXPECT_FALSE(flat_schedule(collective_kind::all_gather, std::span<const rank_id>(twice), {}, algorithm::ring));
@@ -112,16 +112,30 @@ TEST(validate, names_stage_and_group) {
       {"slices", [](schedule& s) { s.slices = 0; }},
       {"slices", [](schedule& s) { s.slices = max_slices + 1; }},
       {"units", [](schedule& s) { s.units = 0; }},
-      {"31-bit", [](schedule& s) { s.units = 0x7fffffffU; s.slices = 2; }},
-      {"orders shards", [](schedule& s) { s.order = {{0}, {1}, {2}, {3}}; }},
+      {"31-bit",
+       [](schedule& s) {
+         s.units = 0x7fffffffU;
+         s.slices = 2;
+       }},
+      {"orders shards",
+       [](schedule& s) {
+         s.order = {{0}, {1}, {2}, {3}};
+       }},
       {"stage 0", [](schedule& s) { s.stages[0].members[2] = {4}; }},
       {"twice at work", [](schedule& s) { s.stages[0].members[2] = {1}; }},
       {"bounds of group 0", [](schedule& s) { s.stages[0].bounds[4] = 5; }},
       {"bounds of group 0", [](schedule& s) { s.stages[0].bounds[2] = 0; }},
       {"do not fit", [](schedule& s) { s.stages[0].bounds.pop_back(); }},
-      {"do not fit", [](schedule& s) { s.stages[0].offsets = {0, 3}; }},
+      {"do not fit",
+       [](schedule& s) {
+         s.stages[0].offsets = {0, 3};
+       }},
       {"do not fit", [](schedule& s) { s.stages[0].offsets.clear(); }},
-      {"no members", [](schedule& s) { s.stages[0].offsets = {0, 0, 4}; s.stages[0].bounds.push_back(4); }},
+      {"no members",
+       [](schedule& s) {
+         s.stages[0].offsets = {0, 0, 4};
+         s.stages[0].bounds.push_back(4);
+       }},
       {"no scatter by ring", [](schedule& s) { s.stages[0].kind = stage_kind::scatter; }},
   };
   for (const damage& d : all) {
@@ -169,9 +183,9 @@ std::uint64_t fnv(const std::string& text) {
 TEST(digest, is_fnv_over_the_fields_as_documented) {
   const schedule s = flat_schedule(collective_kind::reduce, 2, {1}, algorithm::tree).value();
   std::string text;
-  for (const std::uint32_t v : {4U, 2U, 1U, 1U, 1U,              // reduce, ranks, root, units, slices
-                                0U,                              // order
-                                1U, 4U, 3U,                      // one stage: reduce by tree
+  for (const std::uint32_t v : {4U, 2U, 1U, 1U, 1U,                       // reduce, ranks, root, units, slices
+                                0U,                                       // order
+                                1U, 4U, 3U,                               // one stage: reduce by tree
                                 2U, 1U, 0U, 2U, 0U, 2U, 3U, 0U, 0U, 1U})  // members 1 0; offsets 0 2; bounds 0 0 1
     for (int i = 0; i < 4; ++i) text += static_cast<char>(v >> (8 * i));
   EXPECT_EQ(digest(s), fnv(text));
@@ -180,12 +194,19 @@ TEST(digest, is_fnv_over_the_fields_as_documented) {
 TEST(digest, sees_every_field_that_counts_and_no_text) {
   const schedule s = flat_schedule(collective_kind::all_gather, 4, {}, algorithm::ring).value();
   const std::function<void(schedule&)> changes[] = {
-      [](schedule& x) { x.collective = collective_kind::all_to_all; }, [](schedule& x) { x.ranks = 5; },
-      [](schedule& x) { x.root = {1}; },                               [](schedule& x) { x.units = 8; },
-      [](schedule& x) { x.slices = 2; },                               [](schedule& x) { x.order = {{1}, {0}, {2}, {3}}; },
-      [](schedule& x) { x.stages[0].kind = stage_kind::all_reduce; },  [](schedule& x) { x.stages[0].how = algorithm::direct; },
+      [](schedule& x) { x.collective = collective_kind::all_to_all; },
+      [](schedule& x) { x.ranks = 5; },
+      [](schedule& x) { x.root = {1}; },
+      [](schedule& x) { x.units = 8; },
+      [](schedule& x) { x.slices = 2; },
+      [](schedule& x) {
+        x.order = {{1}, {0}, {2}, {3}};
+      },
+      [](schedule& x) { x.stages[0].kind = stage_kind::all_reduce; },
+      [](schedule& x) { x.stages[0].how = algorithm::direct; },
       [](schedule& x) { std::swap(x.stages[0].members[0], x.stages[0].members[1]); },
-      [](schedule& x) { x.stages[0].bounds[1] = 0; },                  [](schedule& x) { x.stages.push_back(x.stages[0]); },
+      [](schedule& x) { x.stages[0].bounds[1] = 0; },
+      [](schedule& x) { x.stages.push_back(x.stages[0]); },
       [](schedule& x) { x.stages.clear(); }};
   std::vector<std::uint64_t> seen{digest(s)};
   for (const auto& change : changes) {

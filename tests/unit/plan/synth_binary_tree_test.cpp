@@ -1,17 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <topocoll/plan/synth/binary_tree.hpp>
-
 #include <algorithm>
 #include <bit>
 #include <cstdint>
+#include <unit/plan/plan_cluster.hpp>
 #include <vector>
-
-#include <gtest/gtest.h>
-
 #include <topocoll/plan/lower.hpp>
+#include <topocoll/plan/synth/binary_tree.hpp>
 #include <topocoll/plan/traffic.hpp>
 #include <topocoll/plan/verify.hpp>
-#include <unit/plan/plan_cluster.hpp>
+#include <gtest/gtest.h>
 
 namespace {
 
@@ -34,7 +31,8 @@ TEST(binary_tree, gives_inner_ranks_of_one_tree_no_children_in_the_other) {
       const program p = lower(s, {r}).value();
       std::uint32_t children[2] = {0, 0};
       for (const step& st : p.steps)
-        for (std::uint32_t o = st.first_op; o < st.first_op + st.op_count; ++o) children[st.channel] += p.ops[o].kind == op_kind::receive_reduce ? 1 : 0;
+        for (std::uint32_t o = st.first_op; o < st.first_op + st.op_count; ++o)
+          children[st.channel] += p.ops[o].kind == op_kind::receive_reduce ? 1 : 0;
       EXPECT_LE(children[0], 2U);
       EXPECT_LE(children[1], 2U);
       both += children[0] != 0 && children[1] != 0 ? 1 : 0;
@@ -45,7 +43,8 @@ TEST(binary_tree, gives_inner_ranks_of_one_tree_no_children_in_the_other) {
 
 TEST(binary_tree, is_logarithmically_deep) {
   for (const std::uint32_t n : {2U, 3U, 5U, 8U, 17U, 64U, 100U})
-    EXPECT_LE(traffic(binary_tree{.slices = 2}.synthesize(of(n, collective_kind::broadcast)).value()).size(), static_cast<std::uint32_t>(std::bit_width(n - 1)) + 1);
+    EXPECT_LE(traffic(binary_tree{.slices = 2}.synthesize(of(n, collective_kind::broadcast)).value()).size(),
+              static_cast<std::uint32_t>(std::bit_width(n - 1)) + 1);
 }
 
 TEST(binary_tree, takes_more_slices_for_more_bytes) {

@@ -1,12 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <topocoll/plan/synth/direct.hpp>
-
 #include <cstdint>
-
-#include <gtest/gtest.h>
-
+#include <topocoll/plan/synth/direct.hpp>
 #include <topocoll/plan/traffic.hpp>
 #include <topocoll/plan/verify.hpp>
+#include <gtest/gtest.h>
 
 namespace {
 
@@ -22,8 +19,9 @@ problem of(std::uint32_t n, collective_kind c) {
 
 TEST(direct, takes_one_step_or_two) {
   for (const std::uint32_t n : {2U, 3U, 8U})
-    for (const collective_kind c : {collective_kind::all_reduce, collective_kind::all_gather, collective_kind::reduce_scatter, collective_kind::broadcast,
-                                    collective_kind::reduce, collective_kind::all_to_all}) {
+    for (const collective_kind c :
+         {collective_kind::all_reduce, collective_kind::all_gather, collective_kind::reduce_scatter,
+          collective_kind::broadcast, collective_kind::reduce, collective_kind::all_to_all}) {
       const schedule s = direct{}.synthesize(of(n, c)).value();
       ASSERT_TRUE(verify(s)) << to_string(c);
       EXPECT_EQ(traffic(s).size(), c == collective_kind::all_reduce ? 2U : 1U) << to_string(c);

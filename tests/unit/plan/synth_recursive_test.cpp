@@ -1,13 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <topocoll/plan/synth/recursive.hpp>
-
 #include <bit>
 #include <cstdint>
-
-#include <gtest/gtest.h>
-
+#include <topocoll/plan/synth/recursive.hpp>
 #include <topocoll/plan/traffic.hpp>
 #include <topocoll/plan/verify.hpp>
+#include <gtest/gtest.h>
 
 namespace {
 
@@ -32,8 +29,10 @@ TEST(recursive, takes_twice_log_steps_and_the_bytes_of_a_ring) {
       for (const transfer& t : r.moves) sent += t.chunks * r.repeat;
     // Reduce-scatter: every contribution to every part but the own leaves its rank or is summed on the way: n-1 per part
     // when halves are equal; one more per uneven cut.
-    if (std::has_single_bit(n)) EXPECT_EQ(sent, 2ULL * n * (n - 1));
-    else EXPECT_LE(sent, 2ULL * n * n);
+    if (std::has_single_bit(n))
+      EXPECT_EQ(sent, 2ULL * n * (n - 1));
+    else
+      EXPECT_LE(sent, 2ULL * n * n);
   }
 }
 

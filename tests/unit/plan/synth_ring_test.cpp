@@ -1,16 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <topocoll/plan/synth/ring.hpp>
-
 #include <cstdint>
 #include <map>
+#include <unit/plan/plan_cluster.hpp>
 #include <utility>
 #include <vector>
-
-#include <gtest/gtest.h>
-
+#include <topocoll/plan/synth/ring.hpp>
 #include <topocoll/plan/traffic.hpp>
 #include <topocoll/plan/verify.hpp>
-#include <unit/plan/plan_cluster.hpp>
+#include <gtest/gtest.h>
 
 namespace {
 

@@ -1,14 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <topocoll/plan/traffic.hpp>
-
 #include <bit>
 #include <cstdint>
-#include <vector>
-
-#include <gtest/gtest.h>
-
-#include <topocoll/plan/synth/hierarchical.hpp>
 #include <unit/plan/plan_cluster.hpp>
+#include <vector>
+#include <topocoll/plan/synth/hierarchical.hpp>
+#include <topocoll/plan/traffic.hpp>
+#include <gtest/gtest.h>
 
 namespace {
 
@@ -75,7 +72,8 @@ TEST(traffic, of_two_trees_gives_every_rank_about_two_vectors) {
 
 TEST(traffic, runs_groups_of_a_stage_side_by_side) {
   const auto c = plan_test::build(plan_test::even(1, 4, 2));
-  const auto made = hierarchical{.slices = 1}.synthesize(plan_test::on(c, collective_kind::all_reduce, bytes{64U << 20U})).value();
+  const auto made =
+      hierarchical{.slices = 1}.synthesize(plan_test::on(c, collective_kind::all_reduce, bytes{64U << 20U})).value();
   const auto rounds = traffic(made);
   // Box: one direct step; rail: 2 * 3 ring steps of both rails at once; box again.
   ASSERT_EQ(rounds.size(), 3U);

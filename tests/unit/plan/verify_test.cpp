@@ -1,16 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <topocoll/plan/verify.hpp>
-
 #include <cstdint>
 #include <span>
 #include <string>
+#include <unit/plan/plan_cluster.hpp>
 #include <utility>
 #include <vector>
-
-#include <gtest/gtest.h>
-
 #include <topocoll/plan/synth/hierarchical.hpp>
-#include <unit/plan/plan_cluster.hpp>
+#include <topocoll/plan/verify.hpp>
+#include <gtest/gtest.h>
 
 namespace {
 
@@ -22,7 +19,9 @@ std::vector<program> programs_of(const schedule& s) {
   for (std::uint32_t r = 0; r < s.ranks; ++r) all.push_back(lower(s, {r}).value());
   return all;
 }
-std::vector<program> ring_programs(std::uint32_t n) { return programs_of(flat_schedule(collective_kind::all_reduce, n, {}, algorithm::ring).value()); }
+std::vector<program> ring_programs(std::uint32_t n) {
+  return programs_of(flat_schedule(collective_kind::all_reduce, n, {}, algorithm::ring).value());
+}
 result<proof> check(const std::vector<program>& all) { return verify(std::span<const program>(all)); }
 
 /// Programs written by hand: two ranks, one chunk, all_reduce unless told otherwise.
@@ -40,9 +39,11 @@ struct by_hand {
       all[r].stages = {"by hand"};
     }
   }
-  by_hand& step_of(std::uint32_t rank, std::vector<op> ops, std::vector<std::uint32_t> after = {}, std::uint32_t channel = 0) {
+  by_hand& step_of(std::uint32_t rank, std::vector<op> ops, std::vector<std::uint32_t> after = {},
+                   std::uint32_t channel = 0) {
     program& p = all[rank];
-    p.steps.push_back({channel, 0, static_cast<std::uint32_t>(p.ops.size()), static_cast<std::uint32_t>(ops.size()), std::move(after)});
+    p.steps.push_back({channel, 0, static_cast<std::uint32_t>(p.ops.size()), static_cast<std::uint32_t>(ops.size()),
+                       std::move(after)});
     p.ops.insert(p.ops.end(), ops.begin(), ops.end());
     return *this;
   }
@@ -57,14 +58,17 @@ op add(slice from, slice to) { return {op_kind::reduce, {}, from, to, 0}; }
 void expect_refused(const std::vector<program>& all, const std::vector<std::string>& words) {
   const auto found = check(all);
   ASSERT_FALSE(found);
-  for (const std::string& w : words) EXPECT_NE(found.error().what.find(w), std::string::npos) << "'" << w << "' is not in: " << found.error().what;
+  for (const std::string& w : words)
+    EXPECT_NE(found.error().what.find(w), std::string::npos) << "'" << w << "' is not in: " << found.error().what;
 }
 
 /// Exchange through scratch: right apart and in place.
 by_hand good() {
   by_hand h;
   for (const std::uint32_t r : {0U, 1U})
-    h.step_of(r, {send(1 - r, in), receive(1 - r, cell)}).step_of(r, {copy(in, out)}).step_of(r, {add(cell, out)}, {0, 1});
+    h.step_of(r, {send(1 - r, in), receive(1 - r, cell)})
+        .step_of(r, {copy(in, out)})
+        .step_of(r, {add(cell, out)}, {0, 1});
   return h;
 }
 
@@ -98,8 +102,10 @@ TEST(verify, finds_a_dropped_operation_anywhere_in_a_ring) {
       for (std::size_t i = 0; i < whole[r].ops.size(); ++i) {
         auto all = whole;
         for (step& s : all[r].steps) {
-          if (s.first_op <= i && i < s.first_op + s.op_count) --s.op_count;
-          else if (s.first_op > i) --s.first_op;
+          if (s.first_op <= i && i < s.first_op + s.op_count)
+            --s.op_count;
+          else if (s.first_op > i)
+            --s.first_op;
         }
         all[r].ops.erase(all[r].ops.begin() + static_cast<long>(i));
         expect_refused(all, {"rank"});
@@ -109,7 +115,8 @@ TEST(verify, finds_a_dropped_operation_anywhere_in_a_ring) {
 
 TEST(verify, finds_a_removed_wait_anywhere_in_a_ring) {
   for (const std::uint32_t slices : {1U, 2U}) {
-    const auto whole = programs_of(flat_schedule(collective_kind::all_reduce, 4, {}, algorithm::ring, {.slices = slices}).value());
+    const auto whole =
+        programs_of(flat_schedule(collective_kind::all_reduce, 4, {}, algorithm::ring, {.slices = slices}).value());
     for (std::uint32_t r = 0; r < 4; ++r)
       for (std::size_t s = 0; s < whole[r].steps.size(); ++s)
         for (std::size_t a = 0; a < whole[r].steps[s].after.size(); ++a) {
@@ -153,7 +160,8 @@ TEST(verify, finds_the_wrong_shard) {
   const auto whole = [](buffer b, std::uint32_t c) { return slice{b, c, 1}; };
   for (const std::uint32_t r : {0U, 1U}) {
     h.step_of(r, {{op_kind::copy, {}, whole(buffer::input, r), whole(buffer::output, r), r}});
-    h.step_of(r, {{op_kind::send, {1 - r}, whole(buffer::input, r), {}, r}, {op_kind::receive, {1 - r}, {}, whole(buffer::output, 1 - r), 1 - r}});
+    h.step_of(r, {{op_kind::send, {1 - r}, whole(buffer::input, r), {}, r},
+                  {op_kind::receive, {1 - r}, {}, whole(buffer::output, 1 - r), 1 - r}});
   }
   ASSERT_TRUE(check(h.all));
   h.all[0].ops[1].chunk = h.all[1].ops[2].chunk = 1;  // rank 0 sends its shard as if it were the other
@@ -191,7 +199,8 @@ TEST(verify, finds_a_write_to_the_input) {
 TEST(verify, finds_two_operations_of_a_step_that_collide) {
   by_hand h;
   for (const std::uint32_t r : {0U, 1U})
-    h.step_of(r, {send(1 - r, in), receive(1 - r, cell), copy(in, out)}).step_of(r, {add(cell, out), copy(in, out)}, {0});
+    h.step_of(r, {send(1 - r, in), receive(1 - r, cell), copy(in, out)})
+        .step_of(r, {add(cell, out), copy(in, out)}, {0});
   expect_refused(h.all, {"both use chunk 0 of output"});
 }
 
@@ -201,21 +210,29 @@ TEST(verify, finds_what_is_wrong_only_in_place) {
   expect_refused(h.all, {"(in place)", "both use chunk 0 of output"});
   // With a wait it is right, but each then waits for the other to receive first.
   by_hand w;
-  for (const std::uint32_t r : {0U, 1U}) w.step_of(r, {send(1 - r, in)}).step_of(r, {receive_reduce(1 - r, in, out)}, {0});
+  for (const std::uint32_t r : {0U, 1U})
+    w.step_of(r, {send(1 - r, in)}).step_of(r, {receive_reduce(1 - r, in, out)}, {0});
   expect_refused(w.all, {"wait for each other"});
 }
 
 TEST(verify, tells_the_circle_of_a_deadlock) {
   by_hand h;
   for (const std::uint32_t r : {0U, 1U})
-    h.step_of(r, {send(1 - r, in)}).step_of(r, {receive(1 - r, cell)}, {0}).step_of(r, {copy(in, out)}, {1}).step_of(r, {add(cell, out)}, {2});
-  expect_refused(h.all, {"the ranks wait for each other", "rank 0, step 1", "rank 1, step 1", "cannot start until", "a circle of 4 waits"});
+    h.step_of(r, {send(1 - r, in)})
+        .step_of(r, {receive(1 - r, cell)}, {0})
+        .step_of(r, {copy(in, out)}, {1})
+        .step_of(r, {add(cell, out)}, {2});
+  expect_refused(h.all, {"the ranks wait for each other", "rank 0, step 1", "rank 1, step 1", "cannot start until",
+                         "a circle of 4 waits"});
 }
 
 TEST(verify, knows_when_one_step_at_a_time_is_not_enough) {
   by_hand h;  // the send has its own step and nobody waits for it: fine, unless steps run one by one
   for (const std::uint32_t r : {0U, 1U})
-    h.step_of(r, {send(1 - r, in)}).step_of(r, {receive(1 - r, cell)}).step_of(r, {copy(in, out)}).step_of(r, {add(cell, out)}, {0, 1, 2});
+    h.step_of(r, {send(1 - r, in)})
+        .step_of(r, {receive(1 - r, cell)})
+        .step_of(r, {copy(in, out)})
+        .step_of(r, {add(cell, out)}, {0, 1, 2});
   const auto found = check(h.all);
   ASSERT_TRUE(found) << found.error().what;
   EXPECT_FALSE(found->one_step_at_a_time);
@@ -226,7 +243,10 @@ TEST(verify, accepts_order_that_only_messages_make) {
   // that the cell was written before follows from the two messages.
   constexpr slice other{buffer::scratch, 1, 1};
   by_hand h(collective_kind::broadcast, 2);
-  h.step_of(0, {copy(in, cell)}).step_of(0, {send(1, cell)}, {0}).step_of(0, {receive(1, other)}, {}, 1).step_of(0, {copy(cell, out)}, {2}, 1);
+  h.step_of(0, {copy(in, cell)})
+      .step_of(0, {send(1, cell)}, {0})
+      .step_of(0, {receive(1, other)}, {}, 1)
+      .step_of(0, {copy(cell, out)}, {2}, 1);
   h.step_of(1, {receive(0, cell)}).step_of(1, {copy(cell, out)}, {0}).step_of(1, {send(0, cell)}, {0}, 1);
   ASSERT_TRUE(check(h.all)) << check(h.all).error().what;
   // That its own send has ended does not follow: writing the cell again is a race.
@@ -286,7 +306,8 @@ TEST(verify, by_stage_refuses_a_group_that_is_too_large_alone) {
 /// A hierarchical plan with one thing wrong; both ways to prove must object.
 TEST(verify, objects_to_wrong_stages_in_both_ways) {
   const auto c = plan_test::build(plan_test::even(2, 3, 4));
-  for (const collective_kind kind : {collective_kind::all_reduce, collective_kind::all_gather, collective_kind::reduce_scatter}) {
+  for (const collective_kind kind :
+       {collective_kind::all_reduce, collective_kind::all_gather, collective_kind::reduce_scatter}) {
     const schedule whole = hierarchical{.slices = 1}.synthesize(plan_test::on(c, kind, bytes{1U << 20U})).value();
     ASSERT_TRUE(verify(whole));
     ASSERT_TRUE(verify(whole, {.exact_messages = 100}));
@@ -300,7 +321,8 @@ TEST(verify, objects_to_wrong_stages_in_both_ways) {
       // Some changes are harmless (a gather done twice, leaders that hold the same): then both proofs say so.
       for (const schedule& s : {without, twice, crossed}) {
         const auto exact = verify(s), staged = verify(s, {.exact_messages = 100});
-        EXPECT_EQ(bool(exact), bool(staged)) << to_string(kind) << " stage " << i << ": " << (exact ? staged.error().what : exact.error().what);
+        EXPECT_EQ(bool(exact), bool(staged))
+            << to_string(kind) << " stage " << i << ": " << (exact ? staged.error().what : exact.error().what);
       }
       EXPECT_FALSE(verify(without, {.exact_messages = 100}));
       EXPECT_FALSE(verify(without));
@@ -310,7 +332,8 @@ TEST(verify, objects_to_wrong_stages_in_both_ways) {
 
 TEST(verify, by_stage_proves_many_ranks_from_few_groups) {
   const auto c = plan_test::build(plan_test::even(4, 8, 8));
-  const schedule s = hierarchical{.slices = 1}.synthesize(plan_test::on(c, collective_kind::all_reduce, bytes{1U << 30U})).value();
+  const schedule s =
+      hierarchical{.slices = 1}.synthesize(plan_test::on(c, collective_kind::all_reduce, bytes{1U << 30U})).value();
   const auto found = verify(s, {.exact_messages = 2000});
   ASSERT_TRUE(found) << found.error().what;
   EXPECT_EQ(found->ranks, 256U);

@@ -202,14 +202,13 @@ class host_builder {
     return m_.switches() > 0 ? socket_of_switch(switch_of_nic(i)) : part_of(i, m_.nics, m_.sockets);
   }
 
-  // Buses: for each switch its own, then one for each of its GPUs, then one for each of its NICs.
+  // Buses: for each switch its own, then those of its GPUs, then those of its NICs.
   [[nodiscard]] std::uint32_t nics_before_switch(std::uint32_t s) const {
     const std::uint32_t n = m_.switches();
     return static_cast<std::uint32_t>((std::uint64_t{s} * m_.nics + n - 1) / n);
   }
   [[nodiscard]] std::uint32_t bus_of_switch(std::uint32_t s) const {
-    const std::uint32_t gpus = s * m_.gpus_per_switch;
-    return s + (gpus < m_.gpus ? gpus : m_.gpus) + nics_before_switch(s);
+    return s * (1 + m_.gpus_per_switch) + nics_before_switch(s);
   }
   [[nodiscard]] std::uint32_t bus_of_gpu(std::uint32_t g) const {
     if (m_.switches() == 0) return g;
@@ -218,9 +217,7 @@ class host_builder {
   [[nodiscard]] std::uint32_t bus_of_nic(std::uint32_t i) const {
     if (m_.switches() == 0) return m_.gpus + i;
     const std::uint32_t s = switch_of_nic(i);
-    const std::uint32_t first = s * m_.gpus_per_switch;
-    const std::uint32_t gpus = m_.gpus - first < m_.gpus_per_switch ? m_.gpus - first : m_.gpus_per_switch;
-    return bus_of_switch(s) + 1 + gpus + i - nics_before_switch(s);
+    return bus_of_switch(s) + 1 + m_.gpus_per_switch + i - nics_before_switch(s);
   }
   [[nodiscard]] static std::string pci_key(std::uint32_t n) { return "pci:" + to_string(bus(n)); }
 

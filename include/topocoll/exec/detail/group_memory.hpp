@@ -324,7 +324,7 @@ class group_memory {
   }
   static void put_text(char* into, std::size_t size, std::string_view text) noexcept {
     const std::size_t n = text.size() < size - 1 ? text.size() : size - 1;
-    std::memcpy(into, text.data(), n);
+    if (n != 0) std::memcpy(into, text.data(), n);
     into[n] = 0;
   }
 

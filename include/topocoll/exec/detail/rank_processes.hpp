@@ -111,7 +111,8 @@ struct rank_process {
 #else
       outcome = body(context, *transport);
 #endif
-      if (!outcome) transport->abort("its work failed: " + outcome.error().what);
+      // Not by the transport: the body may have moved it into a communicator.
+      if (!outcome) group.abort("rank " + std::to_string(rank) + " (pid " + std::to_string(::getpid()) + ") gave up: " + outcome.error().what);
     }
   }
   const std::string text = packed(outcome);

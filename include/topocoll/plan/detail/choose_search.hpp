@@ -24,6 +24,7 @@ namespace topocoll { inline namespace v0 { namespace plan { namespace detail {
 /// Why `loser` takes longer than `winner`, one clause.
 [[nodiscard]] inline std::string why_slower(const topo::graph& g, const simulation& loser, const simulation& winner) {
   const double factor = loser.time / winner.time;
+  if (factor < 1 / 1.005) return "faster, but another planner was asked for";
   if (factor < 1.005) return "as fast to within 0.5 %";
   const seconds latency = loser.latency + loser.posting - winner.latency - winner.posting;
   if (latency.value * 2 > (loser.time - winner.time).value)
@@ -54,8 +55,17 @@ namespace topocoll { inline namespace v0 { namespace plan { namespace detail {
     if (a.price.has_value() != b.price.has_value()) return a.price.has_value();
     return a.price && a.price->time < b.price->time;
   });
+  if (!options.only.empty() && std::ranges::find(all, options.only, &candidate::planner) == all.end()) {
+    std::vector<std::string> known;
+    for (const candidate& c : all)
+      if (std::ranges::find(known, c.planner) == known.end()) known.push_back(c.planner);
+    std::string names;
+    for (const std::string& k : known) names += (names.empty() ? "" : ", ") + k;
+    return fail(errc::invalid_argument, "no planner is called '" + options.only + "'", "take one of " + names);
+  }
   std::size_t winner = all.size();
   for (std::size_t i = 0; i < all.size() && all[i].price && winner == all.size(); ++i) {
+    if (!options.only.empty() && all[i].planner != options.only) continue;
     if (options.prove) {
       auto proved = verify(*all[i].plan, options.proof);
       if (proved) {
@@ -72,7 +82,7 @@ namespace topocoll { inline namespace v0 { namespace plan { namespace detail {
   if (winner == all.size()) {
     std::string reasons;
     for (const candidate& c : all)
-      if (c.why_not) reasons += (reasons.empty() ? "" : "; ") + c.name + ": " + c.why_not->what;
+      if (c.why_not && (options.only.empty() || c.planner == options.only)) reasons += (reasons.empty() ? "" : "; ") + c.name + ": " + c.why_not->what;
     return fail(errc::unsupported, "no planner has a plan for " + std::string(to_string(p.collective)) + " among " +
                                        plural(p.ranks.size(), "rank") + (reasons.empty() ? "" : " (" + reasons + ")"));
   }
@@ -88,7 +98,7 @@ namespace topocoll { inline namespace v0 { namespace plan { namespace detail {
                                to_string(limit.time) + " (" + limit.cut + ")");
   choice made{std::move(all), std::move(limit), 0};
   made.gap = made.price().time / made.limit.time - 1;
-  made.candidates.front().reason = "cheapest of " + plural(made.candidates.size(), "plan");
+  made.candidates.front().reason = options.only.empty() ? "cheapest of " + plural(made.candidates.size(), "plan") : "asked for";
   return made;
 }
 
@@ -109,12 +119,12 @@ inline void cut_well(schedule& plan, simulation& price, seconds post) {
   price = std::move(best);
 }
 
-template <CostModel M, Synthesizer P>
-void try_planner(simulator<M>& prices, const problem& p, const choose_options& options, std::vector<candidate>& all,
-                 std::vector<std::uint64_t>& known, const P& planner) {
+/// Prices what a planner made and puts it on the list. Not a template of the planner: that would compile it once for each.
+template <CostModel M>
+void consider(simulator<M>& prices, const problem& p, const choose_options& options, std::vector<candidate>& all,
+              std::vector<std::uint64_t>& known, std::string_view planner, result<schedule> made) {
   candidate c;
-  c.name = std::string(planner.name());
-  auto made = planner.synthesize(p);
+  c.planner = c.name = std::string(planner);
   if (!made) {
     c.why_not = made.error();
     all.push_back(std::move(c));
@@ -125,7 +135,7 @@ void try_planner(simulator<M>& prices, const problem& p, const choose_options& o
   const std::uint64_t print = digest(*made);
   if (std::ranges::find(known, print) != known.end()) return;  // two planners, one plan
   known.push_back(print);
-  c.name = label_of(*made, planner.name());
+  c.name = label_of(*made, planner);
   auto priced = prices.run(p, *made);
   if (priced && cut) cut_well(*made, *priced, prices.cost().post());
   c.plan = std::move(*made);
@@ -140,10 +150,9 @@ struct price_line {
   simulation price;  // loads dropped
 };
 
-template <CostModel M, Synthesizer P>
-void try_size(simulator<M>& prices, const problem& p, const choose_options& options, std::vector<price_line>& known, selection& best,
-              const P& planner) {
-  auto made = planner.synthesize(p);
+template <CostModel M>
+void consider_size(simulator<M>& prices, const problem& p, const choose_options& options, std::vector<price_line>& known, selection& best,
+                   std::string_view planner, result<schedule> made) {
   if (!made) return;
   const bool cut = options.cut && can_be_cut(*made);
   if (cut) made->slices = 1;
@@ -164,14 +173,14 @@ void try_size(simulator<M>& prices, const problem& p, const choose_options& opti
     other.cut_into(slices, prices.cost().post());
     time = std::min(time, other.at(p.size));
   }
-  const std::string name = label_of(*made, planner.name());
+  std::string name = label_of(*made, planner);
   if (best.name == name) {
     best.time = std::min(best.time, time);
   } else if (best.name.empty() || time < best.time) {
-    best.second = std::exchange(best.name, name);
+    best.second = std::exchange(best.name, std::move(name));
     best.second_time = std::exchange(best.time, time);
   } else if (best.second.empty() || time < best.second_time) {
-    best.second = name;
+    best.second = std::move(name);
     best.second_time = time;
   }
 }
@@ -184,7 +193,7 @@ result<choice> choose(simulator<M>& prices, const problem& p, const choose_optio
   if (!limit) return limit.error();
   std::vector<candidate> all;
   std::vector<std::uint64_t> known;
-  (detail::try_planner(prices, p, options, all, known, planners), ...);
+  (detail::consider(prices, p, options, all, known, std::string_view(planners.name()), planners.synthesize(p)), ...);
   return detail::settle(p, options, std::move(all), std::move(*limit));
 }
 
@@ -198,7 +207,7 @@ result<std::vector<selection>> crossovers(simulator<M>& prices, const problem& p
     at.size = size;
     selection s;
     s.size = size;
-    (detail::try_size(prices, at, options, known, s, planners), ...);
+    (detail::consider_size(prices, at, options, known, s, std::string_view(planners.name()), planners.synthesize(at)), ...);
     if (s.name.empty())
       return fail(errc::unsupported, "no planner has a plan for " + std::string(to_string(p.collective)) + " of " + to_string(size));
     s.bound_time = limit.at(size);

@@ -11,7 +11,8 @@ namespace topocoll { inline namespace v0 { namespace plan { namespace detail {
 /// Table of the sets of contributions that turn up in a proof. Number 0 is the empty set; {r} is r+1.
 class contribution_sets {
  public:
-  explicit contribution_sets(std::uint32_t ranks) : ranks_(ranks), words_((ranks + 63) / 64), by_content_(64), by_pair_(64) {
+  explicit contribution_sets(std::uint32_t ranks)
+      : ranks_(ranks), words_((ranks + 63) / 64), by_content_(64), by_pair_(64) {
     sizes_.push_back(0);
     bits_.resize(words_);
     for (std::uint32_t r = 0; r < ranks; ++r) {
@@ -38,7 +39,8 @@ class contribution_sets {
   [[nodiscard]] std::uint32_t join(std::uint32_t a, std::uint32_t b) {
     if (a > b) std::swap(a, b);
     const std::uint64_t key = (std::uint64_t{a} << 32U) | b;
-    if (const std::uint32_t* known = by_pair_.find(mix(key), [&](const pair_entry& e) { return e.key == key; })) return by_pair_.at(*known).value;
+    if (const std::uint32_t* known = by_pair_.find(mix(key), [&](const pair_entry& e) { return e.key == key; }))
+      return by_pair_.at(*known).value;
     std::uint32_t set = overlap;
     if (common(a, b) == ranks_) {
       bits_.resize(bits_.size() + words_);

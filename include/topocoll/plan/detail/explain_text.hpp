@@ -52,9 +52,21 @@ class columns {
   return std::to_string(tenths / 10) + '.' + std::to_string(tenths % 10) + " %";
 }
 
+/// An amount to three digits, for columns: "15.9 MiB", "896 MiB".
+[[nodiscard]] inline std::string about(bytes amount) {
+  constexpr const char* names[] = {" B", " KiB", " MiB", " GiB", " TiB", " PiB", " EiB"};
+  std::size_t unit = 0;
+  auto value = static_cast<double>(amount.value);
+  while (unit < 6 && value >= 1023.5) {
+    value /= 1024;
+    ++unit;
+  }
+  return (unit == 0 ? std::to_string(amount.value) : topocoll::detail::three_digits(value)) + names[unit];
+}
+
 [[nodiscard]] inline const char* in_words(link_class c) {
-  constexpr const char* words[] = {"between GPUs",   "PCIe",           "between sockets", "host memory",        "NIC, sending",
-                                   "NIC, receiving", "leaf to spine",  "spine to leaf",   "spine to core"};
+  constexpr const char* words[] = {"between GPUs",   "PCIe",           "between sockets", "host memory",   "inside NICs",
+                                   "NIC to leaf",    "leaf to NIC",    "leaf to spine",   "spine to leaf", "spine to core"};
   return words[static_cast<std::size_t>(c)];
 }
 
@@ -117,7 +129,7 @@ class columns {
   e.unproved = made.candidates.front().unproved;
   if (e.price.limit) {
     const link_id busiest = *e.price.limit;
-    e.bottleneck = link_in_words(g, busiest) + " carries " + to_string(e.price.loads[busiest.value]) + " and is busy for " +
+    e.bottleneck = link_in_words(g, busiest) + " carries " + about(e.price.loads[busiest.value]) + " and is busy for " +
                    to_string(e.price.busiest) + ", " + percent(e.price.share) + " of the time";
   } else if (e.price.busiest.value > 0) {
     e.bottleneck = "one rank reduces for " + to_string(e.price.busiest) + ", " + percent(e.price.share) + " of the time";
@@ -147,27 +159,52 @@ class columns {
 
 }  // namespace detail
 
-inline workload ring_workload(const problem& p, const levels& at, std::span<const std::uint32_t> boxes) {
+namespace detail {
+
+/// Rounds of `rings` rings among all ranks, each working on its share; still without moves. Empty for other collectives.
+[[nodiscard]] inline workload ring_rounds(const problem& p, std::size_t rings) {
   workload w;
   const bool both = p.collective == collective_kind::all_reduce;
   if ((!both && p.collective != collective_kind::all_gather && p.collective != collective_kind::reduce_scatter) || p.ranks.size() < 2) return w;
+  w.chunks = std::uint64_t{p.ranks.size()} * rings;
+  w.reduced = {both ? 0.5 : (p.collective == collective_kind::reduce_scatter ? 1.0 : 0.0)};
+  round r;
+  r.repeat = (both ? 2 : 1) * (p.rank_count() - 1);
+  w.rounds.push_back(std::move(r));
+  return w;
+}
+/// Adds the moves of one ring. They are posted by threads of their own: no further message of a rank.
+inline void add_ring(workload& w, std::span<const std::uint32_t> order) {
+  for (std::size_t i = 0; i < order.size(); ++i) w.rounds[0].moves.push_back({{order[i]}, {order[(i + 1) % order.size()]}, 1, 0});
+}
+[[nodiscard]] inline workload one_ring(const problem& p, std::span<const std::uint32_t> order) {
+  workload w = ring_rounds(p, 1);
+  if (!w.rounds.empty()) add_ring(w, order);
+  return w;
+}
+/// A step through n ranks that visits all of them and keeps neighbours of the ring far apart: near n by the golden ratio.
+[[nodiscard]] inline std::uint32_t scattering_stride(std::uint32_t n) {
+  auto stride = static_cast<std::uint32_t>(n * 0.618);
+  while (stride > 1 && common_divisor(n, stride) != 1) --stride;
+  return stride == 0 ? 1 : stride;
+}
+
+}  // namespace detail
+
+inline workload ring_workload(const problem& p, const levels& at, std::span<const std::uint32_t> boxes) {
   const auto members = detail::ranks_by_box(at);
   std::size_t rings = members.empty() ? 1 : members[0].size();
   for (const auto& m : members) rings = m.size() == members[0].size() ? rings : 1;
-  const auto n = static_cast<std::uint32_t>(p.ranks.size());
-  w.chunks = std::uint64_t{n} * rings;
-  w.reduced = {both ? 0.5 : (p.collective == collective_kind::reduce_scatter ? 1.0 : 0.0)};
-  round r;
-  r.repeat = (both ? 2 : 1) * (n - 1);
+  workload w = detail::ring_rounds(p, rings);
+  if (w.rounds.empty()) return w;
   for (std::size_t c = 0; c < rings; ++c) {
     std::vector<std::uint32_t> order;
     for (std::size_t i = 0; i < boxes.size(); ++i) {
       const auto& m = members[boxes[i]];
       for (std::size_t j = 0; j < m.size(); ++j) order.push_back(i % 2 == 0 ? m[(c + j) % m.size()] : m[(c + 2 * m.size() - 1 - j) % m.size()]);
     }
-    for (std::size_t i = 0; i < order.size(); ++i) r.moves.push_back({{order[i]}, {order[(i + 1) % order.size()]}, 1, 0});
+    detail::add_ring(w, order);
   }
-  w.rounds.push_back(std::move(r));
   return w;
 }
 
@@ -176,25 +213,31 @@ result<explanation> explain(simulator<M>& prices, const problem& p, const choice
   const auto at = levels_of(p);
   if (!at) return at.error();
   explanation e = detail::describe_choice(p, *at, made, map);
-  if (auto nominal = lower_bound(p); nominal) e.nominal = std::move(*nominal);
+  constexpr std::size_t large = 16384;  // ranks above which these comparisons would take longer than the plan
+  if (p.ranks.size() <= large)
+    if (auto nominal = lower_bound(p); nominal) e.nominal = std::move(*nominal);
   const class_load& up = made.price().by_class[static_cast<std::size_t>(link_class::leaf_up)];
-  if (up.links == 0) return e;
+  if (up.links == 0 || p.ranks.size() > large) return e;
   e.spine.push_back(detail::spine_line_of("this plan", made.price()));
-  std::vector<std::uint32_t> by_rank(at->boxes);
-  for (std::uint32_t b = 0; b < at->boxes; ++b) by_rank[b] = b;
-  const auto compare = [&](const char* name, const std::vector<std::uint32_t>& order) {
-    const workload w = ring_workload(p, *at, order);
+  const auto compare = [&](const char* name, const workload& w) {
     if (w.rounds.empty()) return;
     if (const auto s = prices.run(p, w)) e.spine.push_back(detail::spine_line_of(name, *s));
   };
+  std::vector<std::uint32_t> by_rank(at->boxes), in_order(p.ranks.size()), spread(p.ranks.size());
+  for (std::uint32_t b = 0; b < at->boxes; ++b) by_rank[b] = b;
   const auto packed = detail::packed_boxes(*at), scattered = detail::scattered_boxes(*at);
-  compare(by_rank == packed ? "rings in rank order (pod by pod)" : "rings in rank order", by_rank);
-  if (by_rank != packed) compare("rings in the best order (pod by pod)", packed);
-  if (by_rank != scattered && at->pods > 1) compare("rings in scattered order (hosts in turn from each pod)", scattered);
+  compare(by_rank == packed ? "rings in rank order (pod by pod)" : "rings in rank order", ring_workload(p, *at, by_rank));
+  if (by_rank != packed) compare("rings pod by pod", ring_workload(p, *at, packed));
+  if (by_rank != scattered && at->pods > 1) compare("rings in scattered order (hosts in turn from each pod)", ring_workload(p, *at, scattered));
+  for (std::uint32_t r = 0; r < in_order.size(); ++r) in_order[r] = r;
+  compare("one ring in rank order", detail::one_ring(p, in_order));
+  const std::uint32_t stride = detail::scattering_stride(p.rank_count());
+  for (std::uint32_t r = 0; r < spread.size(); ++r) spread[r] = static_cast<std::uint32_t>(std::uint64_t{r} * stride % p.ranks.size());
+  compare("one ring in scattered rank order", detail::one_ring(p, spread));
   return e;
 }
 
-inline std::string to_text(const explanation& e) {
+inline std::string to_text(const explanation& e, bool brief) {
   using detail::percent;
   std::string text = std::string(to_string(e.collective)) + " of " + to_string(e.size) + " among " + detail::plural(e.ranks, "rank");
   if (e.boxes > 1) text += " in " + std::to_string(e.boxes) + " boxes";
@@ -214,13 +257,15 @@ inline std::string to_text(const explanation& e) {
     head.add({"", to_string(e.nominal->bandwidth_time), nominal.first, nominal.second, "the same at nominal link rates and without latency"});
   }
   head.write(text);
-  text += "\nbound:   " + e.limit.cut + '\n';
+  text += "\ncut:     " + e.limit.cut + '\n';
   if (!e.bottleneck.empty()) text += "busiest: " + e.bottleneck + '\n';
   text += "time:    " + to_string(e.price.launch) + " launch + " + to_string(e.price.latency) + " latency of " + detail::plural(e.price.rounds, "round") +
           (e.price.posting.value > 0 ? " + " + to_string(e.price.posting) + " for slices" : "") + " + " + to_string(e.price.busiest) +
           " busiest link + " + to_string(e.price.unhidden) + " not overlapped\n";
+  for (const std::string& note : e.price.notes) text += "note:    " + note + '\n';
   if (e.proved) text += "proof:   " + e.proved->summary + '\n';
   else if (!e.unproved.empty()) text += "proof:   none: " + e.unproved + '\n';
+  if (brief) return text;
 
   if (!e.stages.empty()) {
     text += '\n';
@@ -235,17 +280,19 @@ inline std::string to_text(const explanation& e) {
   detail::columns loads("lrrr");
   loads.add({"links", "used", "bytes in all", "most on one link"});
   for (std::size_t c = 0; c < link_class_count; ++c)
-    if (e.loads[c].links > 0)
+    if (e.loads[c].links > 0 && c != static_cast<std::size_t>(link_class::adapter))
       loads.add({detail::in_words(static_cast<link_class>(c)), std::to_string(e.loads[c].used) + " of " + std::to_string(e.loads[c].links),
-                 to_string(e.loads[c].total), to_string(e.loads[c].largest)});
+                 detail::about(e.loads[c].total), detail::about(e.loads[c].largest)});
   loads.write(text);
 
   if (!e.spine.empty()) {
     text += '\n';
-    detail::columns t("lrrrrr");
-    t.add({"bytes over the spine", "leaf to spine", "most on one", "spine to leaf", "most on one", "time"});
+    detail::columns t("lrrrrrr");
+    t.add({"bytes over the spine", "leaf to spine", "", "most on one", "spine to leaf", "most on one", "time"});
+    const double own = static_cast<double>(e.spine.front().up.value);
     for (const spine_line& s : e.spine)
-      t.add({s.name, to_string(s.up), to_string(s.up_largest), to_string(s.down), to_string(s.down_largest), to_string(s.time)});
+      t.add({s.name, detail::about(s.up), own > 0 ? topocoll::detail::three_digits(static_cast<double>(s.up.value) / own) + " x" : "",
+             detail::about(s.up_largest), detail::about(s.down), detail::about(s.down_largest), to_string(s.time)});
     t.write(text);
   }
 

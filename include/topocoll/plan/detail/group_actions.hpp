@@ -6,7 +6,6 @@
 #include <cstdint>
 #include <span>
 #include <vector>
-
 #include <topocoll/plan/schedule.hpp>
 
 namespace topocoll { inline namespace v0 { namespace plan { namespace detail {
@@ -22,11 +21,13 @@ enum class act : std::uint8_t {
   fold,          ///< its value := its value ⊕ slot
   swap,          ///< sends its value, receives the peer's in slot `slot`, and adds it
   last_swap,     ///< the same, and the sum is the final value
-  sum_slots      ///< its value := slot 0 ⊕ slot 1 ⊕ …, its own value standing in for slot `slot`; `peer` slots in all
+  sum_slots  ///< its value := slot 0 ⊕ slot 1 ⊕ …, its own value standing in for slot `slot`; `peer` slots in all
 };
 
 [[nodiscard]] constexpr bool is_local(act a) { return a == act::fold || a == act::sum_slots; }
-[[nodiscard]] constexpr bool sends(act a) { return a == act::send || a == act::give || a == act::swap || a == act::last_swap; }
+[[nodiscard]] constexpr bool sends(act a) {
+  return a == act::send || a == act::give || a == act::swap || a == act::last_swap;
+}
 
 struct action {
   act what = act::send;
@@ -73,7 +74,8 @@ class member_walk {
   [[nodiscard]] std::uint32_t first() const { return bounds_.front(); }
   [[nodiscard]] std::uint32_t last() const { return bounds_.back(); }
 
-  void put(act what, std::uint32_t round, std::uint32_t peer, std::uint32_t lo, std::uint32_t hi, std::uint32_t slot = 0) {
+  void put(act what, std::uint32_t round, std::uint32_t peer, std::uint32_t lo, std::uint32_t hi,
+           std::uint32_t slot = 0) {
     if (lo < hi) out_.list.push_back({what, round, peer, lo, hi, slot});
   }
   void put_part(act what, std::uint32_t round, std::uint32_t peer, std::uint32_t part, std::uint32_t slot = 0) {
@@ -107,14 +109,17 @@ class member_walk {
     }
     return path;
   }
-  [[nodiscard]] std::uint32_t depth() const { return static_cast<std::uint32_t>(std::bit_width(k_ - 1)); }  // ceil(log2 k)
+  [[nodiscard]] std::uint32_t depth() const {
+    return static_cast<std::uint32_t>(std::bit_width(k_ - 1));
+  }  // ceil(log2 k)
 
   void reduce_scatter(algorithm how) {
     if (how == algorithm::ring) {
       need_slots(2, longest_part());
       for (std::uint32_t t = 0; t + 1 < k_; ++t) {
         put_part(act::give, round_, ring_at(1), ring_at(2 * k_ - 1 - t));
-        put_part(t + 2 < k_ ? act::pass_through : act::combine, round_, ring_at(k_ - 1), ring_at(2 * k_ - 2 - t), t % 2);
+        put_part(t + 2 < k_ ? act::pass_through : act::combine, round_, ring_at(k_ - 1), ring_at(2 * k_ - 2 - t),
+                 t % 2);
         ++round_;
       }
     } else if (how == algorithm::recursive) {
@@ -309,7 +314,8 @@ class member_walk {
     }
   }
 
-  void put_unit(act what, std::uint32_t round, std::uint32_t peer, std::uint32_t piece, std::uint32_t pieces, std::uint32_t slot = 0) {
+  void put_unit(act what, std::uint32_t round, std::uint32_t peer, std::uint32_t piece, std::uint32_t pieces,
+                std::uint32_t slot = 0) {
     if (piece < pieces) put(what, round, peer, first() + piece, first() + piece + 1, slot);
   }
 
@@ -377,7 +383,8 @@ class member_walk {
   /// positions, the leaves, become even ones; a rooted collective keeps position 0.
   [[nodiscard]] std::uint32_t relabel(std::uint32_t j, bool keep_root, bool back) const {
     if (!second_) return j;
-    const std::uint32_t fixed = keep_root ? 1 : 0, m = k_ - fixed;  // members fixed to k-1 are renumbered among themselves
+    const std::uint32_t fixed = keep_root ? 1 : 0,
+                        m = k_ - fixed;  // members fixed to k-1 are renumbered among themselves
     if (j < fixed || m < 2) return j;
     const std::uint32_t x = j - fixed;
     // Mirroring changes parity of every j when the end points differ in parity; otherwise shift by one.
@@ -418,7 +425,8 @@ class member_walk {
 };
 
 /// What member `me` of a group does in slice `slice`.
-[[nodiscard]] inline member_actions actions_of(const stage& st, const group_view& group, std::uint32_t me, std::uint32_t slice) {
+[[nodiscard]] inline member_actions actions_of(const stage& st, const group_view& group, std::uint32_t me,
+                                               std::uint32_t slice) {
   return member_walk(group.bounds, me, slice % 2 == 1).walk(st.kind, st.how);
 }
 

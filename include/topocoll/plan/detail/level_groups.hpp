@@ -7,7 +7,6 @@
 #include <string_view>
 #include <utility>
 #include <vector>
-
 #include <topocoll/core/ids.hpp>
 #include <topocoll/core/result.hpp>
 #include <topocoll/plan/levels.hpp>
@@ -120,9 +119,9 @@ template <class Wishes>
 
 /// Ranks by box and boxes by pod, as lists in a fixed order.
 struct roster {
-  std::vector<std::vector<rank_id>> box;         ///< members by rail
-  std::vector<std::vector<std::uint32_t>> pod;   ///< boxes of each pod
-  std::vector<std::uint32_t> place_in_pod;       ///< of box
+  std::vector<std::vector<rank_id>> box;        ///< members by rail
+  std::vector<std::vector<std::uint32_t>> pod;  ///< boxes of each pod
+  std::vector<std::uint32_t> place_in_pod;      ///< of box
   std::vector<std::uint32_t> pod_of_box;
 
   explicit roster(const levels& at) : box(at.boxes), pod(at.pods), place_in_pod(at.boxes), pod_of_box(at.boxes) {
@@ -144,7 +143,8 @@ struct roster {
 };
 
 /// One stage over all ranks, in the order of the hardware if there is a graph.
-[[nodiscard]] inline result<schedule> in_hardware_order(const problem& q, algorithm how, flat_options options, std::string_view name) {
+[[nodiscard]] inline result<schedule> in_hardware_order(const problem& q, algorithm how, flat_options options,
+                                                        std::string_view name) {
   std::vector<rank_id> order;
   if (q.graph != nullptr) {
     const auto at = levels_of(q);

@@ -7,14 +7,14 @@
 #include <string>
 #include <utility>
 #include <vector>
-
 #include <topocoll/core/ids.hpp>
 #include <topocoll/core/result.hpp>
 #include <topocoll/plan/levels.hpp>
 #include <topocoll/topo/graph.hpp>
 #include <topocoll/topo/kinds.hpp>
 
-namespace topocoll { inline namespace v0 { namespace plan { namespace detail {
+namespace topocoll { inline namespace v0 { namespace plan {
+namespace detail {
 
 /// Sets that grow together; path halving.
 class disjoint_sets {
@@ -32,7 +32,9 @@ class disjoint_sets {
   std::vector<std::uint32_t> parent_;
 };
 
-[[nodiscard]] inline bool joins_gpus(topo::link_kind k) { return k == topo::link_kind::nvlink || k == topo::link_kind::xgmi; }
+[[nodiscard]] inline bool joins_gpus(topo::link_kind k) {
+  return k == topo::link_kind::nvlink || k == topo::link_kind::xgmi;
+}
 
 /// Numbers the sets of 0..n-1 in the order in which they turn up.
 [[nodiscard]] inline std::uint32_t number_sets(disjoint_sets& sets, std::vector<std::uint32_t>& number) {
@@ -73,13 +75,16 @@ class leaf_search {
 
  private:
   [[nodiscard]] static bool inside_host(topo::link_kind k) {
-    return k == topo::link_kind::pcie || k == topo::link_kind::c2c || k == topo::link_kind::cpu || k == topo::link_kind::internal;
+    return k == topo::link_kind::pcie || k == topo::link_kind::c2c || k == topo::link_kind::cpu ||
+           k == topo::link_kind::internal;
   }
   void behind(node_id v, int hops, std::vector<std::uint32_t>& leaves) {
     for (const link_id e : g_.out_links(v)) {
       const node_id w = g_.head(e);
-      if (g_.at(w).kind == topo::node_kind::leaf) leaves.push_back(w.value);
-      else if (g_.at(w).kind == topo::node_kind::nic_port && hops == 0) behind(w, 1, leaves);
+      if (g_.at(w).kind == topo::node_kind::leaf)
+        leaves.push_back(w.value);
+      else if (g_.at(w).kind == topo::node_kind::nic_port && hops == 0)
+        behind(w, 1, leaves);
     }
   }
   const topo::graph& g_;
@@ -97,8 +102,10 @@ class leaf_search {
       if (!joins_gpus(g.at(e).kind) || !(g.capacity(e).value > 0)) continue;
       (g.at(g.head(e)).kind == topo::node_kind::nvswitch ? planes : peers).push_back(g.head(e));
     }
-    if (first) common = planes;
-    else std::erase_if(common, [&](node_id p) { return std::ranges::find(planes, p) == planes.end(); });
+    if (first)
+      common = planes;
+    else
+      std::erase_if(common, [&](node_id p) { return std::ranges::find(planes, p) == planes.end(); });
     first = false;
     for (const node_id w : nodes) meshed = meshed && (w == v || std::ranges::find(peers, w) != peers.end());
   }
@@ -108,13 +115,15 @@ class leaf_search {
 }  // namespace detail
 
 inline result<levels> levels_of(const problem& q) {
-  if (q.graph == nullptr) return fail(errc::invalid_argument, "the levels of the hardware cannot be told without a graph");
+  if (q.graph == nullptr)
+    return fail(errc::invalid_argument, "the levels of the hardware cannot be told without a graph");
   const std::uint32_t n = q.rank_count();
   if (n == 0) return fail(errc::invalid_argument, "the levels of no ranks were asked for");
   const topo::graph& g = *q.graph;
   for (std::uint32_t r = 0; r < n; ++r)
     if (q.ranks[r].value >= g.node_count())
-      return fail(errc::invalid_argument, "rank " + std::to_string(r) + " sits on node " + std::to_string(q.ranks[r].value) + ", but the graph has only " +
+      return fail(errc::invalid_argument, "rank " + std::to_string(r) + " sits on node " +
+                                              std::to_string(q.ranks[r].value) + ", but the graph has only " +
                                               std::to_string(g.node_count()) + " nodes");
 
   // Boxes: nodes that GPU wires join, and ranks of one host.
@@ -129,40 +138,26 @@ inline result<levels> levels_of(const problem& q) {
   std::ranges::stable_sort(by_island, [&](std::uint32_t a, std::uint32_t b) { return island(a) < island(b); });
   detail::disjoint_sets together(n);
   for (std::uint32_t i = 1; i < n; ++i) {
-    if (!host(by_host[i]).empty() && host(by_host[i]) == host(by_host[i - 1])) together.join(by_host[i], by_host[i - 1]);
+    if (!host(by_host[i]).empty() && host(by_host[i]) == host(by_host[i - 1]))
+      together.join(by_host[i], by_host[i - 1]);
     if (island(by_island[i]) == island(by_island[i - 1])) together.join(by_island[i], by_island[i - 1]);
   }
   levels found;
   found.box.resize(n);
   found.boxes = detail::number_sets(together, found.box);
 
-  // Rails: by device number within the box.
-  std::vector<std::uint32_t> order(n);
-  for (std::uint32_t r = 0; r < n; ++r) order[r] = r;
-  // Boxes of several hosts number their devices host by host.
-  const auto number = [&](std::uint32_t r) { return g.at(q.ranks[r]).index.value_or(0xffffffffU); };
-  std::ranges::sort(order, [&](std::uint32_t a, std::uint32_t b) {
-    if (found.box[a] != found.box[b]) return found.box[a] < found.box[b];
-    if (host(a) != host(b)) return host(a) < host(b);
-    if (number(a) != number(b)) return number(a) < number(b);
-    return q.ranks[a] != q.ranks[b] ? q.ranks[a] < q.ranks[b] : a < b;
-  });
-  found.rail.resize(n);
-  for (std::uint32_t i = 0; i < n; ++i) {
-    const bool same = i > 0 && found.box[order[i]] == found.box[order[i - 1]];
-    found.rail[order[i]] = same ? found.rail[order[i - 1]] + 1 : 0;
-    found.rails = std::max(found.rails, found.rail[order[i]] + 1);
-  }
-
   // Pods: boxes that meet at a leaf.
+  constexpr std::uint32_t none = 0xffffffffU;
   detail::disjoint_sets meeting(found.boxes);
-  std::vector<std::uint32_t> box_at_leaf(g.node_count(), 0xffffffffU);
+  std::vector<std::uint32_t> box_at_leaf(g.node_count(), none);
   std::vector<bool> has_leaf(found.boxes, false);
+  std::vector<std::uint32_t> leaf_of(n, none);  // the first behind the nearest NICs
   detail::leaf_search search(g);
   for (std::uint32_t r = 0; r < n; ++r)
     for (const std::uint32_t leaf : search.from(q.ranks[r])) {
       has_leaf[found.box[r]] = true;
-      if (box_at_leaf[leaf] != 0xffffffffU) meeting.join(found.box[r], box_at_leaf[leaf]);
+      leaf_of[r] = std::min(leaf_of[r], leaf);
+      if (box_at_leaf[leaf] != none) meeting.join(found.box[r], box_at_leaf[leaf]);
       box_at_leaf[leaf] = found.box[r];
     }
   found.fabric_known = std::ranges::find(has_leaf, false) == has_leaf.end();
@@ -172,6 +167,45 @@ inline result<levels> levels_of(const problem& q) {
   found.pods = detail::number_sets(meeting, pod_of_box);
   found.pod.resize(n);
   for (std::uint32_t r = 0; r < n; ++r) found.pod[r] = pod_of_box[found.box[r]];
+
+  // Rails: by device number, moved to the place that the leaf has in its pod where that is free.
+  // Boxes of several hosts number their devices host by host.
+  std::vector<std::uint32_t> order(n);
+  for (std::uint32_t r = 0; r < n; ++r) order[r] = r;
+  const auto number = [&](node_id v) { return g.at(v).index.value_or(none); };
+  std::ranges::sort(order, [&](std::uint32_t a, std::uint32_t b) {
+    if (found.box[a] != found.box[b]) return found.box[a] < found.box[b];
+    if (host(a) != host(b)) return host(a) < host(b);
+    if (number(q.ranks[a]) != number(q.ranks[b])) return number(q.ranks[a]) < number(q.ranks[b]);
+    return q.ranks[a] != q.ranks[b] ? q.ranks[a] < q.ranks[b] : a < b;
+  });
+  std::vector<std::vector<std::uint32_t>> leaves(found.pods);  // of each pod, in the order of their numbers
+  for (std::uint32_t r = 0; r < n; ++r)
+    if (leaf_of[r] != none) leaves[found.pod[r]].push_back(leaf_of[r]);
+  for (auto& list : leaves) {
+    std::ranges::sort(list, [&](std::uint32_t a, std::uint32_t b) {
+      return number({a}) != number({b}) ? number({a}) < number({b}) : a < b;
+    });
+    list.erase(std::unique(list.begin(), list.end()), list.end());
+  }
+  found.rail.resize(n);
+  for (std::uint32_t first = 0; first < n;) {
+    std::uint32_t size = 1;
+    while (first + size < n && found.box[order[first + size]] == found.box[order[first]]) ++size;
+    std::vector<bool> taken(size, false);
+    for (std::uint32_t i = 0; i < size; ++i) {
+      const std::uint32_t r = order[first + i];
+      const auto& list = leaves[found.pod[r]];
+      std::uint32_t at = i;
+      if (leaf_of[r] != none)
+        at = static_cast<std::uint32_t>(std::ranges::find(list, leaf_of[r]) - list.begin()) % size;
+      while (taken[at]) at = (at + 1) % size;
+      taken[at] = true;
+      found.rail[r] = at;
+    }
+    found.rails = std::max(found.rails, size);
+    first += size;
+  }
 
   std::vector<std::vector<node_id>> nodes(found.boxes);
   for (std::uint32_t r = 0; r < n; ++r) nodes[found.box[r]].push_back(q.ranks[r]);

@@ -8,7 +8,6 @@
 #include <string>
 #include <utility>
 #include <vector>
-
 #include <topocoll/core/ids.hpp>
 #include <topocoll/core/result.hpp>
 #include <topocoll/plan/collective.hpp>
@@ -39,12 +38,15 @@ namespace detail {
 
 [[nodiscard]] inline std::string stage_name(const schedule& plan, std::size_t index) {
   const stage& st = plan.stages[index];
-  return "stage " + std::to_string(index) + " (" + (st.label.empty() ? std::string(to_string(st.kind)) : st.label) + ")";
+  return "stage " + std::to_string(index) + " (" + (st.label.empty() ? std::string(to_string(st.kind)) : st.label) +
+         ")";
 }
 
 [[nodiscard]] inline result<void> validate_stage(const schedule& plan, std::size_t index) {
   const stage& st = plan.stages[index];
-  const auto bad = [&](std::string what) { return fail(errc::invalid_argument, stage_name(plan, index) + ": " + std::move(what)); };
+  const auto bad = [&](std::string what) {
+    return fail(errc::invalid_argument, stage_name(plan, index) + ": " + std::move(what));
+  };
   if (!supports(st.kind, st.how))
     return bad("there is no " + std::string(to_string(st.kind)) + " by " + std::string(to_string(st.how)));
   if (st.offsets.empty() || st.offsets.front() != 0 || st.offsets.back() != st.members.size() ||
@@ -61,7 +63,8 @@ namespace detail {
     const group_view group = st.group(g);
     if (group.members.empty()) return bad("group " + std::to_string(g) + " has no members");
     if (!std::ranges::is_sorted(group.bounds) || group.last() > plan.units)
-      return bad("the bounds of group " + std::to_string(g) + " leave the " + std::to_string(plan.units) + " units of a slice");
+      return bad("the bounds of group " + std::to_string(g) + " leave the " + std::to_string(plan.units) +
+                 " units of a slice");
     for (const rank_id r : group.members) {
       if (r.value >= plan.ranks)
         return bad("rank " + std::to_string(r.value) + " in group " + std::to_string(g) + " is not one of the " +
@@ -72,7 +75,8 @@ namespace detail {
   std::ranges::sort(claims);
   for (std::size_t i = 1; i < claims.size(); ++i)
     if (claims[i].rank == claims[i - 1].rank && (claims[i].first < claims[i - 1].last || claims[i] == claims[i - 1]))
-      return bad("rank " + std::to_string(claims[i].rank) + " is twice at work on unit " + std::to_string(claims[i].first));
+      return bad("rank " + std::to_string(claims[i].rank) + " is twice at work on unit " +
+                 std::to_string(claims[i].first));
   return {};
 }
 
@@ -111,7 +115,9 @@ class fnv1a {
   return stage_kind::all_reduce;
 }
 
-[[nodiscard]] constexpr bool rooted(collective_kind k) { return k == collective_kind::broadcast || k == collective_kind::reduce; }
+[[nodiscard]] constexpr bool rooted(collective_kind k) {
+  return k == collective_kind::broadcast || k == collective_kind::reduce;
+}
 
 /// True when the algorithm cuts the group's units into one part per member.
 [[nodiscard]] constexpr bool cuts_into_parts(algorithm how) {
@@ -121,16 +127,24 @@ class fnv1a {
 }  // namespace detail
 
 inline result<void> validate(const schedule& plan) {
-  const auto bad = [&](std::string what) { return fail(errc::invalid_argument, "schedule '" + plan.name + "': " + std::move(what)); };
+  const auto bad = [&](std::string what) {
+    return fail(errc::invalid_argument, "schedule '" + plan.name + "': " + std::move(what));
+  };
   if (plan.ranks == 0) return bad("it has no ranks");
-  if (plan.root.value >= plan.ranks) return bad("its root " + std::to_string(plan.root.value) + " is not one of its " + std::to_string(plan.ranks) + " ranks");
-  if (plan.slices == 0 || plan.slices > max_slices) return bad("it has " + std::to_string(plan.slices) + " slices, 1 to " + std::to_string(max_slices) + " are possible");
+  if (plan.root.value >= plan.ranks)
+    return bad("its root " + std::to_string(plan.root.value) + " is not one of its " + std::to_string(plan.ranks) +
+               " ranks");
+  if (plan.slices == 0 || plan.slices > max_slices)
+    return bad("it has " + std::to_string(plan.slices) + " slices, 1 to " + std::to_string(max_slices) +
+               " are possible");
   if (plan.units == 0) return bad("it cuts a slice into no units");
-  if (static_cast<std::uint64_t>(plan.units) * plan.slices > 0x7fffffffU) return bad("it has more chunks than a 31-bit number can count");
+  if (static_cast<std::uint64_t>(plan.units) * plan.slices > 0x7fffffffU)
+    return bad("it has more chunks than a 31-bit number can count");
   if (sharded(plan.collective) && plan.units % plan.ranks != 0)
     return bad(std::to_string(plan.units) + " units cannot be shared by " + std::to_string(plan.ranks) + " shards");
   if (!plan.order.empty()) {
-    if (!sharded(plan.collective)) return bad("it orders shards, but " + std::string(to_string(plan.collective)) + " has none");
+    if (!sharded(plan.collective))
+      return bad("it orders shards, but " + std::string(to_string(plan.collective)) + " has none");
     std::vector<rank_id> sorted = plan.order;
     std::ranges::sort(sorted);
     bool all = sorted.size() == plan.ranks;
@@ -161,16 +175,18 @@ inline std::uint64_t digest(const schedule& plan) {
   return hash.value();
 }
 
-inline result<schedule> flat_schedule(collective_kind collective, std::span<const rank_id> members, rank_id root, algorithm how,
-                                      flat_options options) {
+inline result<schedule> flat_schedule(collective_kind collective, std::span<const rank_id> members, rank_id root,
+                                      algorithm how, flat_options options) {
   const auto n = static_cast<std::uint32_t>(members.size());
   const std::string wanted = std::string(to_string(collective)) + " by " + std::string(to_string(how));
   if (n == 0) return fail(errc::invalid_argument, wanted + " needs at least one rank");
   if (detail::rooted(collective) && root.value >= n)
-    return fail(errc::invalid_argument, wanted + ": the root " + std::to_string(root.value) + " is not one of the " + std::to_string(n) + " ranks");
+    return fail(errc::invalid_argument, wanted + ": the root " + std::to_string(root.value) + " is not one of the " +
+                                            std::to_string(n) + " ranks");
   const stage_kind kind = detail::stage_of(collective);
   if (!supports(kind, how))
-    return fail(errc::unsupported, "there is no " + wanted, "ring and direct exist for nearly every collective; all_to_all has direct only");
+    return fail(errc::unsupported, "there is no " + wanted,
+                "ring and direct exist for nearly every collective; all_to_all has direct only");
 
   schedule plan;
   plan.collective = collective;
@@ -181,7 +197,8 @@ inline result<schedule> flat_schedule(collective_kind collective, std::span<cons
   std::vector<rank_id> order(members.begin(), members.end());
   if (detail::rooted(collective)) {
     const auto at = std::ranges::find(order, root);
-    if (at == order.end()) return fail(errc::invalid_argument, wanted + ": the order of the ranks does not name the root");
+    if (at == order.end())
+      return fail(errc::invalid_argument, wanted + ": the order of the ranks does not name the root");
     std::rotate(order.begin(), at, order.end());
     const std::uint32_t pieces = options.pieces != 0 ? options.pieces : std::clamp(n, 8U, 64U);
     plan.units = how == algorithm::ring ? pieces : how == algorithm::recursive ? n : 1;

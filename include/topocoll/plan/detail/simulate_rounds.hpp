@@ -23,7 +23,7 @@ inline link_class class_of(const topo::graph& g, link_id e) {
     case topo::link_kind::pcie: return link_class::pcie;
     case topo::link_kind::cpu: return link_class::cpu;
     case topo::link_kind::memory: return link_class::memory;
-    case topo::link_kind::internal: return to == topo::node_kind::nic_port ? link_class::nic_out : link_class::nic_in;
+    case topo::link_kind::internal: return link_class::adapter;
     case topo::link_kind::infiniband:
     case topo::link_kind::ethernet: break;
   }

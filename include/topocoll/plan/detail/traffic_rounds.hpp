@@ -6,13 +6,13 @@
 #include <cstdint>
 #include <utility>
 #include <vector>
-
 #include <topocoll/core/ids.hpp>
 #include <topocoll/plan/detail/group_actions.hpp>
 #include <topocoll/plan/schedule.hpp>
 #include <topocoll/plan/traffic.hpp>
 
-namespace topocoll { inline namespace v0 { namespace plan { namespace detail {
+namespace topocoll { inline namespace v0 { namespace plan {
+namespace detail {
 
 /// Messages that units lo to hi-1 travel in.
 [[nodiscard]] inline std::uint32_t runs_in(const schedule& plan, std::uint32_t lo, std::uint32_t hi) {
@@ -29,7 +29,8 @@ namespace topocoll { inline namespace v0 { namespace plan { namespace detail {
   round r;
   r.repeat = st.kind == stage_kind::all_reduce ? 2 * (k - 1) : k - 1;
   std::uint32_t messages = 1;
-  for (std::uint32_t j = 0; j < k; ++j) messages = std::max(messages, runs_in(plan, group.bounds[j], group.bounds[j + 1]));
+  for (std::uint32_t j = 0; j < k; ++j)
+    messages = std::max(messages, runs_in(plan, group.bounds[j], group.bounds[j + 1]));
   for (std::uint32_t i = 0; i < k; ++i)
     r.moves.push_back({group.members[i], group.members[(i + 1) % k], std::uint64_t{part} * plan.slices, messages});
   rounds.push_back(std::move(r));
@@ -64,7 +65,8 @@ namespace topocoll { inline namespace v0 { namespace plan { namespace detail {
       rounds.resize(std::max<std::size_t>(rounds.size(), mine.rounds));
       for (const action& a : mine.list)
         if (sends(a.what))
-          rounds[a.round].moves.push_back({group.members[i], group.members[a.peer], std::uint64_t{a.hi - a.lo} * alike, runs_in(plan, a.lo, a.hi)});
+          rounds[a.round].moves.push_back(
+              {group.members[i], group.members[a.peer], std::uint64_t{a.hi - a.lo} * alike, runs_in(plan, a.lo, a.hi)});
     }
   }
   std::erase_if(rounds, [](const round& r) { return r.moves.empty(); });
@@ -106,13 +108,15 @@ inline std::vector<round> traffic(const schedule& plan) {
     const stage& st = plan.stages[index];
     std::vector<std::vector<round>> groups;
     for (std::size_t g = 0; g < st.group_count(); ++g)
-      if (auto rounds = detail::group_rounds(plan, st, st.group(g)); !rounds.empty()) groups.push_back(std::move(rounds));
+      if (auto rounds = detail::group_rounds(plan, st, st.group(g)); !rounds.empty())
+        groups.push_back(std::move(rounds));
     // Groups go side by side; where one repeats a round more often than another, the round is cut.
     std::vector<std::size_t> next(groups.size(), 0);
     while (true) {
       std::uint32_t repeat = 0;
       for (std::size_t g = 0; g < groups.size(); ++g)
-        if (next[g] < groups[g].size()) repeat = repeat == 0 ? groups[g][next[g]].repeat : std::min(repeat, groups[g][next[g]].repeat);
+        if (next[g] < groups[g].size())
+          repeat = repeat == 0 ? groups[g][next[g]].repeat : std::min(repeat, groups[g][next[g]].repeat);
       if (repeat == 0) break;
       round r;
       r.stage = index;

@@ -8,14 +8,15 @@
 #include <string>
 #include <utility>
 #include <vector>
-
 #include <topocoll/plan/detail/verify_programs.hpp>
 
-namespace topocoll { inline namespace v0 { namespace plan { namespace detail {
+namespace topocoll { inline namespace v0 { namespace plan {
+namespace detail {
 
 class exact_check {
  public:
-  explicit exact_check(std::span<const program> programs) : all_(programs), sets_(static_cast<std::uint32_t>(programs.size())) {}
+  explicit exact_check(std::span<const program> programs)
+      : all_(programs), sets_(static_cast<std::uint32_t>(programs.size())) {}
 
   [[nodiscard]] result<proof> run() {
     if (auto fits = check_headers(); !fits) return fits.error();
@@ -31,9 +32,11 @@ class exact_check {
     done.steps = first_step_.back();
     done.messages = messages_;
     done.one_step_at_a_time = sorted(true).size() == 2 * std::size_t{first_step_.back()};
-    done.summary = "every operation of " + std::to_string(done.ranks) + " ranks was executed on sets of contributions, apart and in place: " +
-                   std::to_string(done.messages) + " messages in " + std::to_string(done.steps) + " steps, no race, no deadlock without buffering" +
-                   (done.one_step_at_a_time ? ", also one step at a time" : "");
+    done.summary =
+        "every operation of " + std::to_string(done.ranks) +
+        " ranks was executed on sets of contributions, apart and in place: " + std::to_string(done.messages) +
+        " messages in " + std::to_string(done.steps) + " steps, no race, no deadlock without buffering" +
+        (done.one_step_at_a_time ? ", also one step at a time" : "");
     return done;
   }
 
@@ -42,14 +45,18 @@ class exact_check {
 
   [[nodiscard]] result<void> check_headers() {
     if (all_.empty()) return fail(errc::invalid_argument, "there are no programs to verify");
-    if (all_.size() >= (1U << 20U)) return fail(errc::unsupported, "more than a million programs are not verified exactly");
+    if (all_.size() >= (1U << 20U))
+      return fail(errc::unsupported, "more than a million programs are not verified exactly");
     first_step_.assign(1, 0);
     first_op_.assign(1, 0);
     for (std::uint32_t r = 0; r < all_.size(); ++r) {
       const program& p = all_[r];
-      if (p.collective != all_[0].collective || p.ranks != all_.size() || p.chunks != all_[0].chunks || p.root != all_[0].root || p.rank.value != r)
-        return fail(errc::invalid_argument, "program " + std::to_string(r) + " is for rank " + std::to_string(p.rank.value) + " of " + std::to_string(p.ranks) +
-                                                " in a collective that differs from that of program 0, or is out of order");
+      if (p.collective != all_[0].collective || p.ranks != all_.size() || p.chunks != all_[0].chunks ||
+          p.root != all_[0].root || p.rank.value != r)
+        return fail(errc::invalid_argument,
+                    "program " + std::to_string(r) + " is for rank " + std::to_string(p.rank.value) + " of " +
+                        std::to_string(p.ranks) +
+                        " in a collective that differs from that of program 0, or is out of order");
       if (auto fits = program_view(p).check_shape(); !fits) return fits;
       first_step_.push_back(first_step_.back() + static_cast<std::uint32_t>(p.steps.size()));
       first_op_.push_back(first_op_.back() + static_cast<std::uint32_t>(p.ops.size()));
@@ -60,7 +67,8 @@ class exact_check {
 
   // Steps and operations of all ranks are numbered through.
   [[nodiscard]] std::uint32_t rank_of_step(std::uint32_t s) const {
-    return static_cast<std::uint32_t>(std::upper_bound(first_step_.begin(), first_step_.end(), s) - first_step_.begin() - 1);
+    return static_cast<std::uint32_t>(std::upper_bound(first_step_.begin(), first_step_.end(), s) -
+                                      first_step_.begin() - 1);
   }
   [[nodiscard]] std::string name_step(std::uint32_t s) const {
     const std::uint32_t r = rank_of_step(s);
@@ -100,14 +108,17 @@ class exact_check {
       const bool lonely_receive = i >= sends.size() || (i < receives.size() && receives[i].lane < sends[i].lane);
       if (lonely_send || lonely_receive) {
         const message_end& e = lonely_send ? sends[i] : receives[i];
-        return fail(errc::bug, program_view(all_[e.rank]).name_op(e.op) + ": rank " + std::to_string(lonely_send ? e.to() : e.from()) + " has no " +
-                                   (lonely_send ? "receive" : "send") + " for it on channel " + std::to_string(e.channel()));
+        return fail(errc::bug, program_view(all_[e.rank]).name_op(e.op) + ": rank " +
+                                   std::to_string(lonely_send ? e.to() : e.from()) + " has no " +
+                                   (lonely_send ? "receive" : "send") + " for it on channel " +
+                                   std::to_string(e.channel()));
       }
       const op& a = all_[sends[i].rank].ops[sends[i].op];
       const op& b = all_[receives[i].rank].ops[receives[i].op];
       if (a.from.count != b.to.count || a.chunk != b.chunk)
-        return fail(errc::bug, program_view(all_[sends[i].rank]).name_op(sends[i].op) + " sends " + std::to_string(a.from.count) + " chunks from " +
-                                   std::to_string(a.chunk) + ", but " + program_view(all_[receives[i].rank]).name_op(receives[i].op) + " expects " +
+        return fail(errc::bug, program_view(all_[sends[i].rank]).name_op(sends[i].op) + " sends " +
+                                   std::to_string(a.from.count) + " chunks from " + std::to_string(a.chunk) + ", but " +
+                                   program_view(all_[receives[i].rank]).name_op(receives[i].op) + " expects " +
                                    std::to_string(b.to.count) + " from " + std::to_string(b.chunk));
       const std::uint32_t s = first_op_[sends[i].rank] + sends[i].op, t = first_op_[receives[i].rank] + receives[i].op;
       partner_[s] = t;
@@ -170,7 +181,8 @@ class exact_check {
       const std::uint32_t g = sequence[i] / 2;
       if (sequence[i] % 2 == 0) {
         release(2 * g + 1);
-        each_message(rank_of_[g], g - first_step_[rank_of_[g]], [&](std::uint32_t, std::uint32_t other) { release(2 * other + 1); });
+        each_message(rank_of_[g], g - first_step_[rank_of_[g]],
+                     [&](std::uint32_t, std::uint32_t other) { release(2 * other + 1); });
         if (next[g] != none && !one_at_a_time) release(2 * next[g]);
       } else {
         for (std::uint32_t w = first_waiter[g]; w < first_waiter[g + 1]; ++w) release(2 * waiters[w]);
@@ -219,7 +231,8 @@ class exact_check {
     for (std::size_t i = 0; i < std::min(path.size(), shown); ++i)
       text += name_step(path[i] / 2) + (path[i] % 2 == 0 ? " cannot start until " : " cannot end until ");
     if (path.size() > shown) text += "… (" + std::to_string(path.size() - shown) + " more waits) … ";
-    return text + name_step(e / 2) + (e % 2 == 0 ? " has started" : " has ended") + ": a circle of " + std::to_string(path.size()) + " waits";
+    return text + name_step(e / 2) + (e % 2 == 0 ? " has started" : " has ended") + ": a circle of " +
+           std::to_string(path.size()) + " waits";
   }
 
   [[nodiscard]] result<void> races(bool in_place) {
@@ -300,7 +313,9 @@ class exact_check {
         operations += other != none ? 2 : 1;
         const std::uint32_t peer = all_[r].ops[o].peer.value;
         const bool sends = all_[r].ops[o].kind == op_kind::send;
-        auto fits = other == none ? compute(r, o, r, o) : sends ? compute(r, o, peer, other - first_op_[peer]) : compute(peer, other - first_op_[peer], r, o);
+        auto fits = other == none ? compute(r, o, r, o)
+                    : sends       ? compute(r, o, peer, other - first_op_[peer])
+                                  : compute(peer, other - first_op_[peer], r, o);
         if (!fits) return fits;
       }
     }
@@ -313,10 +328,13 @@ class exact_check {
     const op& x = all_[r].ops[o];
     const content found = memory_[cell(r, s.where, s.first + c)];
     if (found.set == 0)
-      return fail(errc::bug, program_view(all_[r]).name_op(o) + mode() + " reads " + program_view::name(s.where, s.first + c) + " before anything is written there");
+      return fail(errc::bug, program_view(all_[r]).name_op(o) + mode() + " reads " +
+                                 program_view::name(s.where, s.first + c) + " before anything is written there");
     if (found.chunk != x.chunk + c && x.kind != op_kind::copy)
-      return fail(errc::bug, program_view(all_[r]).name_op(o) + mode() + ": " + program_view::name(s.where, s.first + c) + " holds data of chunk " +
-                                 std::to_string(found.chunk) + " where those of chunk " + std::to_string(x.chunk + c) + " are meant");
+      return fail(errc::bug, program_view(all_[r]).name_op(o) + mode() + ": " +
+                                 program_view::name(s.where, s.first + c) + " holds data of chunk " +
+                                 std::to_string(found.chunk) + " where those of chunk " + std::to_string(x.chunk + c) +
+                                 " are meant");
     return found;
   }
 
@@ -334,7 +352,8 @@ class exact_check {
         const std::uint32_t sum = sets_.join(value->set, other->set);
         if (sum == contribution_sets::overlap)
           return fail(errc::bug, program_view(all_[r]).name_op(o) + mode() + " counts the contribution of rank " +
-                                     std::to_string(sets_.common(value->set, other->set)) + " to chunk " + std::to_string(x.chunk + c) + " twice");
+                                     std::to_string(sets_.common(value->set, other->set)) + " to chunk " +
+                                     std::to_string(x.chunk + c) + " twice");
         value->set = sum;
       }
       memory_[cell(r, x.to.where, x.to.first + c)] = *value;
@@ -359,11 +378,17 @@ class exact_check {
           case collective_kind::reduce: wanted.set = sets_.is_full(found.set) ? found.set : 0; break;
         }
         if (found.set == wanted.set && found.chunk == wanted.chunk && found.set != 0) continue;
-        std::string text = "rank " + std::to_string(r) + mode() + ": at the end " + program_view::name(buffer::output, c);
-        if (found.set == 0) text += " was never written";
-        else if (found.chunk != wanted.chunk) text += " holds data of chunk " + std::to_string(found.chunk);
-        else if (reduces(kind)) text += " lacks the contribution of rank " + std::to_string(missing(found.set)) + " (" + std::to_string(sets_.size(found.set)) + " of " + std::to_string(all_.size()) + " are in)";
-        else text += " holds what comes from rank " + std::to_string(member(found.set));
+        std::string text =
+            "rank " + std::to_string(r) + mode() + ": at the end " + program_view::name(buffer::output, c);
+        if (found.set == 0)
+          text += " was never written";
+        else if (found.chunk != wanted.chunk)
+          text += " holds data of chunk " + std::to_string(found.chunk);
+        else if (reduces(kind))
+          text += " lacks the contribution of rank " + std::to_string(missing(found.set)) + " (" +
+                  std::to_string(sets_.size(found.set)) + " of " + std::to_string(all_.size()) + " are in)";
+        else
+          text += " holds what comes from rank " + std::to_string(member(found.set));
         return fail(errc::bug, text);
       }
     return {};

@@ -9,7 +9,6 @@
 #include <string>
 #include <utility>
 #include <vector>
-
 #include <topocoll/core/ids.hpp>
 #include <topocoll/core/result.hpp>
 #include <topocoll/plan/collective.hpp>
@@ -22,7 +21,8 @@ namespace topocoll { inline namespace v0 { namespace plan { namespace detail {
 /// What `program.hpp` says about one rank's program, and the sentences about it.
 class program_view {
  public:
-  explicit program_view(const program& p) : p_(p), per_shard_(sharded(p.collective) && p.ranks != 0 ? p.chunks / p.ranks : 0) {}
+  explicit program_view(const program& p)
+      : p_(p), per_shard_(sharded(p.collective) && p.ranks != 0 ? p.chunks / p.ranks : 0) {}
 
   [[nodiscard]] bool owns(std::uint32_t chunk) const { return per_shard_ != 0 && chunk / per_shard_ == p_.rank.value; }
   [[nodiscard]] bool exists(buffer where, std::uint32_t chunk) const {
@@ -46,15 +46,18 @@ class program_view {
   }
   [[nodiscard]] std::string name(std::uint32_t step_index) const {
     std::string text = "rank " + std::to_string(p_.rank.value) + ", step " + std::to_string(step_index);
-    if (step_index < p_.steps.size() && p_.steps[step_index].stage < p_.stages.size()) text += " (" + p_.stages[p_.steps[step_index].stage] + ")";
+    if (step_index < p_.steps.size() && p_.steps[step_index].stage < p_.stages.size())
+      text += " (" + p_.stages[p_.steps[step_index].stage] + ")";
     return text;
   }
   [[nodiscard]] std::string name_op(std::uint32_t op_index) const {
     constexpr const char* kinds[] = {"send", "receive", "receive and reduce", "copy", "reduce"};
     const op& o = p_.ops[op_index];
-    std::string text = name(step_of(op_index)) + ", operation " + std::to_string(op_index) + " (" + kinds[static_cast<std::size_t>(o.kind)];
+    std::string text = name(step_of(op_index)) + ", operation " + std::to_string(op_index) + " (" +
+                       kinds[static_cast<std::size_t>(o.kind)];
     if (o.kind == op_kind::send) text += " to rank " + std::to_string(o.peer.value);
-    if (o.kind == op_kind::receive || o.kind == op_kind::receive_reduce) text += " from rank " + std::to_string(o.peer.value);
+    if (o.kind == op_kind::receive || o.kind == op_kind::receive_reduce)
+      text += " from rank " + std::to_string(o.peer.value);
     return text + ")";
   }
   [[nodiscard]] static std::string name(buffer where, std::uint32_t chunk) {
@@ -65,23 +68,29 @@ class program_view {
   /// Numbers in range, slices that exist, `after` that looks back.
   [[nodiscard]] result<void> check_shape() const {
     if (p_.ranks == 0 || p_.chunks == 0 || p_.rank.value >= p_.ranks || p_.root.value >= p_.ranks || p_.channels == 0)
-      return fail(errc::invalid_argument, "a program says rank " + std::to_string(p_.rank.value) + ", root " + std::to_string(p_.root.value) + ", " +
-                                              std::to_string(p_.ranks) + " ranks, " + std::to_string(p_.chunks) + " chunks and " +
+      return fail(errc::invalid_argument, "a program says rank " + std::to_string(p_.rank.value) + ", root " +
+                                              std::to_string(p_.root.value) + ", " + std::to_string(p_.ranks) +
+                                              " ranks, " + std::to_string(p_.chunks) + " chunks and " +
                                               std::to_string(p_.channels) + " channels, which cannot be");
     if (sharded(p_.collective) && p_.chunks % p_.ranks != 0)
-      return fail(errc::invalid_argument, "the program of rank " + std::to_string(p_.rank.value) + " has " + std::to_string(p_.chunks) +
-                                              " chunks, which " + std::to_string(p_.ranks) + " shards cannot share");
+      return fail(errc::invalid_argument, "the program of rank " + std::to_string(p_.rank.value) + " has " +
+                                              std::to_string(p_.chunks) + " chunks, which " + std::to_string(p_.ranks) +
+                                              " shards cannot share");
     std::uint32_t next_op = 0;
     for (std::uint32_t s = 0; s < p_.steps.size(); ++s) {
       const step& st = p_.steps[s];
       if (st.first_op != next_op || st.op_count > p_.ops.size() - next_op)
         return fail(errc::bug, name(s) + ": its operations do not follow those of the step before");
       next_op += st.op_count;
-      if (st.channel >= p_.channels) return fail(errc::bug, name(s) + ": there is no channel " + std::to_string(st.channel));
+      if (st.channel >= p_.channels)
+        return fail(errc::bug, name(s) + ": there is no channel " + std::to_string(st.channel));
       for (const std::uint32_t a : st.after)
-        if (a >= s) return fail(errc::bug, name(s) + " waits for step " + std::to_string(a) + ", which does not come before it");
+        if (a >= s)
+          return fail(errc::bug, name(s) + " waits for step " + std::to_string(a) + ", which does not come before it");
     }
-    if (next_op != p_.ops.size()) return fail(errc::bug, "rank " + std::to_string(p_.rank.value) + ": " + std::to_string(p_.ops.size() - next_op) + " operations belong to no step");
+    if (next_op != p_.ops.size())
+      return fail(errc::bug, "rank " + std::to_string(p_.rank.value) + ": " + std::to_string(p_.ops.size() - next_op) +
+                                 " operations belong to no step");
     for (std::uint32_t i = 0; i < p_.ops.size(); ++i)
       if (auto fits = check_op(i); !fits) return fits;
     return {};
@@ -93,21 +102,28 @@ class program_view {
     const auto bad = [&](std::string what) { return fail(errc::bug, name_op(i) + ": " + std::move(what)); };
     const bool message = o.kind == op_kind::send || o.kind == op_kind::receive || o.kind == op_kind::receive_reduce;
     const bool reads = o.kind != op_kind::receive, writes = o.kind != op_kind::send;
-    if (message && (o.peer.value >= p_.ranks || o.peer == p_.rank)) return bad("rank " + std::to_string(o.peer.value) + " is not another rank");
+    if (message && (o.peer.value >= p_.ranks || o.peer == p_.rank))
+      return bad("rank " + std::to_string(o.peer.value) + " is not another rank");
     const std::uint32_t count = reads ? o.from.count : o.to.count;
     if (count == 0) return bad("it moves no chunk");
-    if (reads && writes && o.from.count != o.to.count) return bad("it reads " + std::to_string(o.from.count) + " chunks and writes " + std::to_string(o.to.count));
-    if (count > p_.chunks || o.chunk > p_.chunks - count) return bad("its data would be chunks beyond the last, " + std::to_string(p_.chunks - 1));
-    if (per_shard_ > 1 && o.chunk / per_shard_ != (o.chunk + count - 1) / per_shard_) return bad("its chunks lie in two shards, so they are not contiguous in scratch");
+    if (reads && writes && o.from.count != o.to.count)
+      return bad("it reads " + std::to_string(o.from.count) + " chunks and writes " + std::to_string(o.to.count));
+    if (count > p_.chunks || o.chunk > p_.chunks - count)
+      return bad("its data would be chunks beyond the last, " + std::to_string(p_.chunks - 1));
+    if (per_shard_ > 1 && o.chunk / per_shard_ != (o.chunk + count - 1) / per_shard_)
+      return bad("its chunks lie in two shards, so they are not contiguous in scratch");
     if (writes && o.to.where == buffer::input) return bad("it writes to the input");
     for (const slice* s : {reads ? &o.from : nullptr, writes ? &o.to : nullptr}) {
       if (s == nullptr) continue;
       for (std::uint32_t c = 0; c < count; ++c)
-        if (s->first > 0xffffffffU - c || !exists(s->where, s->first + c)) return bad("there is no " + name(s->where, s->first + c) + " at this rank");
+        if (s->first > 0xffffffffU - c || !exists(s->where, s->first + c))
+          return bad("there is no " + name(s->where, s->first + c) + " at this rank");
       if (s->where == buffer::scratch) continue;
       // Equal place in the shard means equal size.
-      const bool fits = p_.collective == collective_kind::all_to_all ? s->first % per_shard_ == o.chunk % per_shard_ : s->first == o.chunk;
-      if (!fits) return bad("its data are chunk " + std::to_string(o.chunk) + ", but its slice is " + name(s->where, s->first));
+      const bool fits = p_.collective == collective_kind::all_to_all ? s->first % per_shard_ == o.chunk % per_shard_
+                                                                     : s->first == o.chunk;
+      if (!fits)
+        return bad("its data are chunk " + std::to_string(o.chunk) + ", but its slice is " + name(s->where, s->first));
     }
     return {};
   }
@@ -119,7 +135,12 @@ class program_view {
 /// Whether two steps of one rank are ordered by `after` and the order of the channel alone.
 class local_order {
  public:
-  explicit local_order(const program& p) : p_(p), previous_(p.steps.size(), none), place_(p.steps.size()), done_(p.steps.size(), 0), seen_(p.steps.size(), 0) {
+  explicit local_order(const program& p)
+      : p_(p),
+        previous_(p.steps.size(), none),
+        place_(p.steps.size()),
+        done_(p.steps.size(), 0),
+        seen_(p.steps.size(), 0) {
     std::vector<std::uint32_t> last(p.channels, none), count(p.channels, 0);
     for (std::uint32_t s = 0; s < p.steps.size(); ++s) {
       const std::uint32_t c = p.steps[s].channel;
@@ -170,7 +191,8 @@ class local_order {
 /// Looks for two unordered accesses of one rank to one cell, one of them a write.
 /// `sequence` lists the steps so that whatever is ordered appears in order; `ordered(a, b)` says whether a ends before b.
 template <class Ordered>
-[[nodiscard]] result<void> find_race(const program& p, std::span<const std::uint32_t> sequence, bool in_place, Ordered&& ordered) {
+[[nodiscard]] result<void> find_race(const program& p, std::span<const std::uint32_t> sequence, bool in_place,
+                                     Ordered&& ordered) {
   const program_view view(p);
   const std::uint32_t output_at = in_place ? 0 : p.chunks, scratch_at = output_at + p.chunks;
   struct access {
@@ -183,8 +205,9 @@ template <class Ordered>
     return s.first + c + (s.where == buffer::input ? 0 : s.where == buffer::output ? output_at : scratch_at);
   };
   const auto clash = [&](std::uint32_t earlier, std::uint32_t o, const slice& s, std::uint32_t c) {
-    return fail(errc::bug, view.name_op(o) + " and operation " + std::to_string(log[earlier].op) + " of step " + std::to_string(log[earlier].step) +
-                               " both use " + program_view::name(s.where, s.first + c) + (in_place ? " (in place)" : "") +
+    return fail(errc::bug, view.name_op(o) + " and operation " + std::to_string(log[earlier].op) + " of step " +
+                               std::to_string(log[earlier].step) + " both use " +
+                               program_view::name(s.where, s.first + c) + (in_place ? " (in place)" : "") +
                                ", one of them writes, and neither waits for the other");
   };
   for (const std::uint32_t s : sequence) {

@@ -9,14 +9,14 @@
 #include <string>
 #include <utility>
 #include <vector>
-
 #include <topocoll/plan/detail/contribution_sets.hpp>
 #include <topocoll/plan/detail/verify_programs.hpp>
 #include <topocoll/plan/lower.hpp>
 #include <topocoll/plan/schedule.hpp>
 #include <topocoll/plan/verify.hpp>
 
-namespace topocoll { inline namespace v0 { namespace plan { namespace detail {
+namespace topocoll { inline namespace v0 { namespace plan {
+namespace detail {
 
 /// Programs of all ranks, or nothing when they have more than `most` messages.
 [[nodiscard]] inline result<std::optional<std::vector<program>>> lower_all(const schedule& plan, std::uint64_t most) {
@@ -44,8 +44,10 @@ class holdings {
     std::vector<piece> next;
     const auto put = [&](piece p) {
       if (p.lo >= p.hi || p.set == 0) return;
-      if (!next.empty() && next.back().hi == p.lo && next.back().set == p.set) next.back().hi = p.hi;
-      else next.push_back(p);
+      if (!next.empty() && next.back().hi == p.lo && next.back().set == p.set)
+        next.back().hi = p.hi;
+      else
+        next.push_back(p);
     };
     bool placed = false;
     for (const piece& p : pieces_) {
@@ -81,7 +83,8 @@ class holdings {
 /// Proves a schedule by its stages. The schedule is valid.
 class stage_check {
  public:
-  stage_check(const schedule& plan, verify_options options) : plan_(plan), options_(options), sets_(plan.ranks), held_(plan.ranks) {}
+  stage_check(const schedule& plan, verify_options options)
+      : plan_(plan), options_(options), sets_(plan.ranks), held_(plan.ranks) {}
 
   [[nodiscard]] result<proof> run() {
     if (auto fits = prove_shapes(); !fits) return fits.error();
@@ -89,8 +92,9 @@ class stage_check {
     if (auto fits = check_ranks(); !fits) return fits.error();
     done_.method = proof_method::by_stage;
     done_.ranks = plan_.ranks;
-    done_.summary = std::to_string(done_.group_shapes) + " distinct groups were executed exactly (" + std::to_string(done_.messages) +
-                    " messages), the " + std::to_string(plan_.stages.size()) + " stages were composed for all " + std::to_string(plan_.ranks) +
+    done_.summary = std::to_string(done_.group_shapes) + " distinct groups were executed exactly (" +
+                    std::to_string(done_.messages) + " messages), the " + std::to_string(plan_.stages.size()) +
+                    " stages were composed for all " + std::to_string(plan_.ranks) +
                     " ranks, and the order of steps was checked at " + std::to_string(ranks_checked_) + " of them";
     return done_;
   }
@@ -115,16 +119,21 @@ class stage_check {
     shapes.erase(std::unique(shapes.begin(), shapes.end()), shapes.end());
     done_.one_step_at_a_time = true;
     for (const auto& shape : shapes) {
-      const schedule alone = isolate(static_cast<stage_kind>(shape[0]), static_cast<algorithm>(shape[1]), std::span(shape).subspan(2));
+      const schedule alone =
+          isolate(static_cast<stage_kind>(shape[0]), static_cast<algorithm>(shape[1]), std::span(shape).subspan(2));
       if (auto fits = validate(alone); !fits) return fits;
       auto programs = lower_all(alone, options_.exact_messages);
       if (!programs) return programs.error();
       if (!*programs)
-        return fail(errc::unsupported, "schedule '" + plan_.name + "': a group of " + std::to_string(alone.ranks) + " ranks that does " + alone.name +
-                                           " has more than " + std::to_string(options_.exact_messages) + " messages, too many for an exact proof",
+        return fail(errc::unsupported,
+                    "schedule '" + plan_.name + "': a group of " + std::to_string(alone.ranks) + " ranks that does " +
+                        alone.name + " has more than " + std::to_string(options_.exact_messages) +
+                        " messages, too many for an exact proof",
                     "use stages with smaller groups, or raise verify_options::exact_messages");
       const auto proved = verify(std::span<const program>(**programs));
-      if (!proved) return fail(proved.error().code, alone.name + " among " + std::to_string(alone.ranks) + " ranks: " + proved.error().what);
+      if (!proved)
+        return fail(proved.error().code,
+                    alone.name + " among " + std::to_string(alone.ranks) + " ranks: " + proved.error().what);
       done_.steps += proved->steps;
       done_.operations += proved->operations;
       done_.messages += proved->messages;
@@ -175,9 +184,18 @@ class stage_check {
         }
         add(kind, how);
         break;
-      case stage_kind::all_reduce: alone.collective = collective_kind::all_reduce; add(kind, how); break;
-      case stage_kind::broadcast: alone.collective = collective_kind::broadcast; add(kind, how); break;
-      case stage_kind::reduce: alone.collective = collective_kind::reduce; add(kind, how); break;
+      case stage_kind::all_reduce:
+        alone.collective = collective_kind::all_reduce;
+        add(kind, how);
+        break;
+      case stage_kind::broadcast:
+        alone.collective = collective_kind::broadcast;
+        add(kind, how);
+        break;
+      case stage_kind::reduce:
+        alone.collective = collective_kind::reduce;
+        add(kind, how);
+        break;
       case stage_kind::scatter:
         alone.collective = collective_kind::broadcast;
         add(kind, how);
@@ -188,7 +206,10 @@ class stage_check {
         add(stage_kind::reduce_scatter, algorithm::direct);
         add(kind, how);
         break;
-      case stage_kind::all_to_all: alone.collective = collective_kind::all_to_all; add(kind, how); break;
+      case stage_kind::all_to_all:
+        alone.collective = collective_kind::all_to_all;
+        add(kind, how);
+        break;
     }
     return alone;
   }
@@ -200,8 +221,10 @@ class stage_check {
   void start() {
     const std::uint32_t per_shard = plan_.units / plan_.ranks;
     for (std::uint32_t r = 0; r < plan_.ranks; ++r) {
-      if (!copies()) held_[r].assign(0, plan_.units, sets_.of(r));
-      else if (plan_.collective == collective_kind::broadcast && plan_.root.value == r) held_[r].assign(0, plan_.units, original());
+      if (!copies())
+        held_[r].assign(0, plan_.units, sets_.of(r));
+      else if (plan_.collective == collective_kind::broadcast && plan_.root.value == r)
+        held_[r].assign(0, plan_.units, original());
     }
     if (plan_.collective == collective_kind::all_gather)
       for (std::uint32_t v = 0; v < plan_.ranks; ++v)
@@ -210,9 +233,11 @@ class stage_check {
 
   [[nodiscard]] result<void> compose() {
     if (plan_.collective == collective_kind::all_to_all)
-      return plan_.stages.size() == 1 && plan_.stages[0].group_count() == 1 && plan_.stages[0].members.size() == plan_.ranks
+      return plan_.stages.size() == 1 && plan_.stages[0].group_count() == 1 &&
+                     plan_.stages[0].members.size() == plan_.ranks
                  ? result<void>{}
-                 : fail(errc::bug, "schedule '" + plan_.name + "': all_to_all in several stages or groups is not a plan that can be proved");
+                 : fail(errc::bug, "schedule '" + plan_.name +
+                                       "': all_to_all in several stages or groups is not a plan that can be proved");
     start();
     for (std::uint32_t i = 0; i < plan_.stages.size(); ++i)
       for (std::size_t g = 0; g < plan_.stages[i].group_count(); ++g)
@@ -227,12 +252,14 @@ class stage_check {
   }
 
   /// What a member holds of an interval, without gaps.
-  [[nodiscard]] result<std::vector<piece>> all_of(std::uint32_t index, rank_id r, std::uint32_t lo, std::uint32_t hi) const {
+  [[nodiscard]] result<std::vector<piece>> all_of(std::uint32_t index, rank_id r, std::uint32_t lo,
+                                                  std::uint32_t hi) const {
     std::vector<piece> found;
     while (lo < hi) {
       std::uint32_t until = hi;
       const std::uint32_t set = held_[r.value].at(lo, until);
-      if (set == 0) return wrong(index, "rank " + std::to_string(r.value) + " has no value of unit " + std::to_string(lo));
+      if (set == 0)
+        return wrong(index, "rank " + std::to_string(r.value) + " has no value of unit " + std::to_string(lo));
       found.push_back({lo, until, set});
       lo = until;
     }
@@ -246,10 +273,12 @@ class stage_check {
       std::uint32_t until = group.last(), total = 0;
       for (const rank_id r : group.members) {
         const std::uint32_t set = held_[r.value].at(lo, until);
-        if (set == 0) return wrong(index, "rank " + std::to_string(r.value) + " has no value of unit " + std::to_string(lo));
+        if (set == 0)
+          return wrong(index, "rank " + std::to_string(r.value) + " has no value of unit " + std::to_string(lo));
         const std::uint32_t next = sets_.join(total, set);
         if (next == contribution_sets::overlap)
-          return wrong(index, "the contribution of rank " + std::to_string(sets_.common(total, set)) + " to unit " + std::to_string(lo) + " is counted twice");
+          return wrong(index, "the contribution of rank " + std::to_string(sets_.common(total, set)) + " to unit " +
+                                  std::to_string(lo) + " is counted twice");
         total = next;
       }
       sums.push_back({lo, until, total});
@@ -265,7 +294,8 @@ class stage_check {
 
   [[nodiscard]] result<void> apply(std::uint32_t index, const group_view& group) {
     const stage_kind kind = plan_.stages[index].kind;
-    const bool adds = kind == stage_kind::reduce_scatter || kind == stage_kind::all_reduce || kind == stage_kind::reduce;
+    const bool adds =
+        kind == stage_kind::reduce_scatter || kind == stage_kind::all_reduce || kind == stage_kind::reduce;
     std::vector<piece> values;
     if (adds) {
       auto sums = sum(index, group);
@@ -280,8 +310,10 @@ class stage_check {
         auto part = all_of(index, group.members[j], group.bounds[j], group.bounds[j + 1]);
         if (!part) return part.error();
         for (const piece& p : *part)
-          if (!values.empty() && values.back().hi == p.lo && values.back().set == p.set) values.back().hi = p.hi;
-          else values.push_back(p);
+          if (!values.empty() && values.back().hi == p.lo && values.back().set == p.set)
+            values.back().hi = p.hi;
+          else
+            values.push_back(p);
       }
     }
     for (std::uint32_t j = 0; j < group.size(); ++j) {
@@ -314,7 +346,9 @@ class stage_check {
         const bool right = copies() ? set == original() : sets_.is_full(set);
         if (!right)
           return fail(errc::bug, "schedule '" + plan_.name + "': at the end rank " + std::to_string(r) + " has " +
-                                     (set == 0 ? std::string("no value") : "only " + std::to_string(sets_.size(set)) + " of " + std::to_string(plan_.ranks) + " contributions") +
+                                     (set == 0 ? std::string("no value")
+                                               : "only " + std::to_string(sets_.size(set)) + " of " +
+                                                     std::to_string(plan_.ranks) + " contributions") +
                                      " of unit " + std::to_string(u));
         u = until;
       }
@@ -337,7 +371,10 @@ class stage_check {
       std::vector<std::uint32_t> steps(p->steps.size());
       for (std::uint32_t s = 0; s < steps.size(); ++s) steps[s] = s;
       for (const bool in_place : {false, true})
-        if (auto fits = find_race(*p, steps, in_place, [&](std::uint32_t a, std::uint32_t b) { return order.before(a, b); }); !fits) return fits;
+        if (auto fits =
+                find_race(*p, steps, in_place, [&](std::uint32_t a, std::uint32_t b) { return order.before(a, b); });
+            !fits)
+          return fits;
     }
     return {};
   }
@@ -361,7 +398,8 @@ inline result<proof> verify(const schedule& plan, verify_options options) {
     if (*programs) return verify(std::span<const program>(**programs));
   }
   if (plan.ranks > 65'536)  // the sets of contributions would take ranks² / 8 bytes
-    return fail(errc::unsupported, "schedule '" + plan.name + "': " + std::to_string(plan.ranks) + " ranks are more than a proof by stages handles, 65536");
+    return fail(errc::unsupported, "schedule '" + plan.name + "': " + std::to_string(plan.ranks) +
+                                       " ranks are more than a proof by stages handles, 65536");
   return detail::stage_check(plan, options).run();
 }
 

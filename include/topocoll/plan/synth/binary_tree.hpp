@@ -6,7 +6,6 @@
 #include <span>
 #include <string_view>
 #include <vector>
-
 #include <topocoll/plan/detail/level_groups.hpp>
 #include <topocoll/plan/levels.hpp>
 #include <topocoll/plan/problem.hpp>
@@ -25,7 +24,9 @@ struct binary_tree {
   /// @return `unsupported` for collectives without a tree: all_gather, reduce_scatter, all_to_all
   [[nodiscard]] result<schedule> synthesize(const problem& q) const {
     std::uint32_t s = slices;
-    if (s == 0) s = static_cast<std::uint32_t>(std::clamp<std::uint64_t>(q.size.value / detail::least_message.value, 2, max_slices));
+    if (s == 0)
+      s = static_cast<std::uint32_t>(
+          std::clamp<std::uint64_t>(q.size.value / detail::least_message.value, 2, max_slices));
     return detail::in_hardware_order(q, algorithm::double_tree, {.slices = s, .pieces = 0}, name());
   }
 };

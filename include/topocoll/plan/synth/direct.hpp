@@ -3,7 +3,6 @@
 // Every pair at once: one or two steps, for few ranks or few bytes.
 #include <cstdint>
 #include <string_view>
-
 #include <topocoll/plan/problem.hpp>
 #include <topocoll/plan/schedule.hpp>
 
@@ -25,7 +24,7 @@ static_assert(Synthesizer<direct>);
 /// All_reduce in one step: every rank sends its whole vector to every other and adds up all. n-1 times the bytes of one
 /// vector per rank, so only for the smallest vectors.
 struct one_shot {
-  [[nodiscard]] std::string_view name() const { return "one-shot"; }
+  [[nodiscard]] std::string_view name() const { return "one_shot"; }
 
   /// @return `unsupported` for anything but all_reduce
   [[nodiscard]] result<schedule> synthesize(const problem& q) const {

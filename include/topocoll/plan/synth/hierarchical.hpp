@@ -5,7 +5,6 @@
 #include <optional>
 #include <string>
 #include <string_view>
-
 #include <topocoll/plan/detail/hierarchy_build.hpp>
 #include <topocoll/plan/levels.hpp>
 #include <topocoll/plan/problem.hpp>
@@ -22,10 +21,11 @@ namespace topocoll { inline namespace v0 { namespace plan {
 /// Any shape works. Boxes of unequal size share their parts evenly among the ranks that they have, and where parts of two
 /// boxes overlap their holders meet; a rank may then be in several groups of a stage. Numbering of ranks does not matter.
 struct hierarchical {
-  std::optional<algorithm> in_box{};    ///< by default direct where all pairs are wired, else ring
-  std::optional<algorithm> on_rail{};   ///< by default ring, or recursive when a part is below 64 KiB
-  std::optional<algorithm> across{};    ///< the same, between pods
-  std::uint32_t slices = 0;             ///< 0: by size
+  std::optional<algorithm>
+      in_box{};  ///< by default direct where all pairs are wired and parts are at most 1 MiB, else ring
+  std::optional<algorithm> on_rail{};  ///< by default ring, or recursive when a part is below 64 KiB
+  std::optional<algorithm> across{};   ///< the same, between pods
+  std::uint32_t slices = 0;            ///< 0: by size
 
   [[nodiscard]] std::string_view name() const { return "hierarchical"; }
 
@@ -33,14 +33,15 @@ struct hierarchical {
   ///         collective do not have (ring, recursive and direct always work)
   [[nodiscard]] result<schedule> synthesize(const problem& q) const {
     if (q.collective == collective_kind::all_to_all)
-      return fail(errc::unsupported, "all_to_all has no hierarchical plan: nothing is reduced or copied on the way", "use direct");
+      return fail(errc::unsupported, "all_to_all has no hierarchical plan: nothing is reduced or copied on the way",
+                  "use direct");
     if (detail::rooted(q.collective) && q.root.value >= q.rank_count())
-      return fail(errc::invalid_argument, "the root " + std::to_string(q.root.value) + " is not one of the " + std::to_string(q.rank_count()) + " ranks");
+      return fail(errc::invalid_argument, "the root " + std::to_string(q.root.value) + " is not one of the " +
+                                              std::to_string(q.rank_count()) + " ranks");
     const auto at = levels_of(q);
     if (!at) return at.error();
     return detail::hierarchy_build({in_box, on_rail, across, slices, std::string(name())}, q, *at).run();
   }
-
 };
 static_assert(Synthesizer<hierarchical>);
 

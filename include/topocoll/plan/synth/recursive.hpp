@@ -3,7 +3,6 @@
 // Recursive halving and doubling: logarithmically many steps, any number of ranks.
 #include <cstdint>
 #include <string_view>
-
 #include <topocoll/plan/problem.hpp>
 #include <topocoll/plan/schedule.hpp>
 #include <topocoll/plan/synth/slicing.hpp>

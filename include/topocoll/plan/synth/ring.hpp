@@ -8,7 +8,6 @@
 #include <string>
 #include <string_view>
 #include <vector>
-
 #include <topocoll/plan/detail/level_groups.hpp>
 #include <topocoll/plan/levels.hpp>
 #include <topocoll/plan/problem.hpp>
@@ -44,11 +43,13 @@ struct ring {
     std::uint32_t count = rings == 0 ? static_cast<std::uint32_t>(most) : rings;
     if (q.collective != collective_kind::all_reduce || at->boxes < 2) count = 1;
     if (count > most)
-      return fail(errc::invalid_argument, std::to_string(count) + " rings were asked for, but a box with " + std::to_string(most) + " ranks has no more ways in");
+      return fail(errc::invalid_argument, std::to_string(count) + " rings were asked for, but a box with " +
+                                              std::to_string(most) + " ranks has no more ways in");
 
     const std::vector<rank_id> once = boxes.in_order();
     auto plan = flat_schedule(q.collective, std::span<const rank_id>(once), q.root, algorithm::ring,
-                              {.slices = slices == 0 ? detail::slices_for(q.size, n * count) : slices, .pieces = detail::pieces_for(q.size, n)});
+                              {.slices = slices == 0 ? detail::slices_for(q.size, n * count) : slices,
+                               .pieces = detail::pieces_for(q.size, n)});
     if (!plan) return plan;
     plan->name = name();
     if (count > 1 && n > 1) several(*plan, boxes, count);
@@ -58,8 +59,9 @@ struct ring {
  private:
   [[nodiscard]] result<schedule> by_rank(const problem& q) const {
     const std::uint32_t n = q.rank_count();
-    auto plan = flat_schedule(q.collective, n, q.root, algorithm::ring,
-                              {.slices = slices == 0 ? detail::slices_for(q.size, n) : slices, .pieces = detail::pieces_for(q.size, n)});
+    auto plan = flat_schedule(
+        q.collective, n, q.root, algorithm::ring,
+        {.slices = slices == 0 ? detail::slices_for(q.size, n) : slices, .pieces = detail::pieces_for(q.size, n)});
     if (plan) plan->name = name();
     return plan;
   }
@@ -76,7 +78,8 @@ struct ring {
       std::vector<rank_id> members;
       for (const auto& pod : boxes.pod)
         for (const std::uint32_t b : pod)
-          for (std::size_t i = 0; i < boxes.box[b].size(); ++i) members.push_back(boxes.box[b][(i + c) % boxes.box[b].size()]);
+          for (std::size_t i = 0; i < boxes.box[b].size(); ++i)
+            members.push_back(boxes.box[b][(i + c) % boxes.box[b].size()]);
       std::vector<std::uint32_t> bounds;
       for (std::uint32_t j = 0; j <= n; ++j) bounds.push_back(c * n + j);
       all.add(members, bounds);

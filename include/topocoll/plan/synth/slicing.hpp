@@ -3,7 +3,6 @@
 // Into how many slices and pieces planners cut an array, by its size.
 #include <algorithm>
 #include <cstdint>
-
 #include <topocoll/core/units.hpp>
 #include <topocoll/plan/schedule.hpp>
 

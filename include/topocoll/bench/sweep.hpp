@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// Measures a collective on a communicator as nccl-tests does: checked calls, warm-up, back-to-back calls, out of place and in place.
+#include <algorithm>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <topocoll/bench/detail/pages.hpp>
+#include <topocoll/bench/nccl_style.hpp>
+#include <topocoll/bench/row.hpp>
+#include <topocoll/core/deadline.hpp>
+#include <topocoll/core/result.hpp>
+#include <topocoll/core/units_text.hpp>
+#include <topocoll/exec/communicator.hpp>
+#include <topocoll/exec/flat_choice.hpp>
+#include <topocoll/exec/pattern.hpp>
+#include <topocoll/plan/schedule.hpp>
+
+namespace topocoll { inline namespace v0 { namespace bench {
+
+/// What a rank is doing at the moment, for whoever has to say where it died. Lives in memory that the starter sees.
+struct alignas(64) whereabouts {
+  enum class phase : std::uint32_t { starting, checking, warming_up, timing, finished };
+  std::atomic<phase> at{phase::starting};
+  std::atomic<std::uint32_t> in_place{0};
+  std::atomic<std::uint64_t> size{0};
+  std::atomic<std::uint64_t> call{0};   ///< of this phase, from 1
+  std::atomic<std::uint64_t> calls{0};  ///< of this phase
+};
+
+/// "all_reduce of 1 MiB in place, timed call 12 of 20".
+[[nodiscard]] inline std::string to_string(const whereabouts& w, collective_kind collective) {
+  const auto phase = w.at.load(std::memory_order_relaxed);
+  if (phase == whereabouts::phase::starting) return "its start, before the first " + std::string(topocoll::to_string(collective));
+  if (phase == whereabouts::phase::finished) return "its end, after the last " + std::string(topocoll::to_string(collective));
+  const char* const kind = phase == whereabouts::phase::checking ? "checked call " : (phase == whereabouts::phase::timing ? "timed call " : "warm-up call ");
+  return std::string(topocoll::to_string(collective)) + " of " + topocoll::to_string(bytes{w.size.load(std::memory_order_relaxed)}) +
+         (w.in_place.load(std::memory_order_relaxed) != 0 ? " in place, " : " out of place, ") + kind +
+         std::to_string(w.call.load(std::memory_order_relaxed)) + " of " + std::to_string(w.calls.load(std::memory_order_relaxed));
+}
+
+/// Measures one size after the other on one communicator. Every rank makes the same calls with the same configuration.
+template <Transport T>
+class sweep {
+ public:
+  /// No single call may take longer than this, so that a lost rank of another host ends the run.
+  static constexpr seconds longest_call{60};
+
+  /// @param at  told what the rank does; may be null; must outlive the sweep
+  sweep(communicator<T>& comm, const sweep_config& config, whereabouts* at = nullptr) : comm_(comm), config_(config), at_(at) {}
+
+  /// Adopts the plan that the configuration names, and takes memory for the largest size.
+  /// @return `unsupported` when the collective has no such algorithm, `system` when there is no memory
+  [[nodiscard]] result<void> prepare() {
+    const std::uint32_t n = comm_.size();
+    if (config_.root.value >= n)
+      return fail(errc::invalid_argument, "root " + std::to_string(config_.root.value) + " is no rank of " + std::to_string(n));
+    if (!config_.algorithm.empty()) {
+      const auto how = plan::parse_algorithm(config_.algorithm);
+      if (!how) return fail(errc::invalid_argument, "there is no algorithm '" + config_.algorithm + "'", "ring, recursive, doubling, tree, double_tree, direct or one_shot");
+      const auto plan = plan::flat_schedule(config_.collective, n, config_.root, *how);
+      if (!plan) return plan.error();
+      if (auto taken = comm_.adopt(*plan, longest_call); !taken) return taken;
+      plan_ = plan->name.empty() ? config_.algorithm : plan->name;
+    }
+    const std::uint64_t most = buffer_bytes(count_of(config_.collective, config_.range.last, config_.type, n));
+    in_ = detail::pages(most, false);
+    out_ = detail::pages(most, false);
+    if (!in_ || !out_) return fail(errc::system, "rank " + std::to_string(comm_.rank().value) + " has no memory for two buffers of " + topocoll::to_string(bytes{most}));
+    return {};
+  }
+
+  /// One line of the table; the same on all ranks. Precondition: `prepare` succeeded, `size` is not above the range.
+  /// @return the failure of the call that failed; `timed_out` when the size took longer than the configuration allows
+  [[nodiscard]] result<row> measure(bytes size) {
+    const std::uint32_t n = comm_.size();
+    row r;
+    r.collective = config_.collective;
+    r.count = count_of(config_.collective, size, config_.type, n);
+    r.size = size_of_count(config_.collective, r.count, config_.type, n);
+    r.type = config_.type;
+    r.op = config_.op;
+    if (config_.collective == collective_kind::broadcast || config_.collective == collective_kind::reduce) r.root = config_.root;
+    r.ranks = n;
+    r.iterations = config_.iterations;
+    r.plan = plan_.empty() ? built_in(r.count) : plan_;
+    until_ = deadline::in(config_.timeout.value_or(seconds{1e9}));
+    for (const bool in_place : {false, true}) {
+      auto half = measure_half(r, in_place);
+      if (!half) return std::move(half).error();
+      (in_place ? r.in_place : r.out_of_place) = *half;
+    }
+    return r;
+  }
+
+ private:
+  [[nodiscard]] std::uint64_t width() const { return size_of(config_.type).value; }
+  [[nodiscard]] std::uint64_t buffer_bytes(std::uint64_t count) const {
+    return std::max<std::uint64_t>(4096, count * width() * (plan::sharded(config_.collective) ? comm_.size() : 1));
+  }
+  [[nodiscard]] std::string built_in(std::uint64_t count) const {
+    return std::string(plan::to_string(choose_flat(config_.collective, comm_.size(), bytes{count * width()}).how));
+  }
+
+  /// Buffers of a call: in place, all-gather reads from its shard of the output and reduce-scatter writes to its shard of the input.
+  struct buffers {
+    std::byte* in;
+    std::byte* out;
+    std::size_t in_size, out_size;
+  };
+  [[nodiscard]] buffers buffers_of(std::uint64_t count, bool in_place) const {
+    const std::size_t part = static_cast<std::size_t>(count * width());
+    const std::size_t shard = comm_.rank().value * part;
+    const std::size_t whole = part * comm_.size();
+    switch (config_.collective) {
+      case collective_kind::all_gather: return {in_place ? out_.data() + shard : in_.data(), out_.data(), part, whole};
+      case collective_kind::reduce_scatter: return {in_.data(), in_place ? in_.data() + shard : out_.data(), whole, part};
+      case collective_kind::all_to_all: return {in_.data(), out_.data(), whole, whole};  // has no form in place
+      default: return {in_place ? out_.data() : in_.data(), out_.data(), part, part};
+    }
+  }
+
+  void enter(whereabouts::phase phase, std::uint64_t calls) {
+    if (at_ == nullptr) return;
+    at_->call.store(0, std::memory_order_relaxed);
+    at_->calls.store(calls, std::memory_order_relaxed);
+    at_->at.store(phase, std::memory_order_relaxed);
+  }
+
+  [[nodiscard]] result<void> once(const buffers& b, std::uint64_t count) {
+    if (at_ != nullptr) at_->call.store(at_->call.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+    if (config_.timeout && until_.passed())
+      return fail(errc::timed_out, std::string(topocoll::to_string(config_.collective)) + " of " + topocoll::to_string(bytes{b.out_size}) + " took longer than " +
+                                       topocoll::to_string(*config_.timeout) + " on rank " + std::to_string(comm_.rank().value),
+                  "allow more time per size (-T) or ask for fewer calls (-n)");
+    return comm_.run(config_.collective, config_.root, b.in, b.out, count, config_.type, options());
+  }
+  [[nodiscard]] call_options options() const { return {config_.op, std::min(longest_call, until_.left())}; }
+
+  [[nodiscard]] result<timing> measure_half(const row& r, bool in_place) {
+    const buffers b = buffers_of(r.count, in_place);
+    if (at_ != nullptr) {
+      at_->size.store(r.size.value, std::memory_order_relaxed);
+      at_->in_place.store(in_place ? 1 : 0, std::memory_order_relaxed);
+    }
+    timing half;
+    enter(whereabouts::phase::checking, config_.checked);
+    std::uint64_t wrong = 0;
+    for (std::uint64_t i = 0; i < config_.checked; ++i) {
+      const pattern data(config_.collective, config_.type, config_.op, comm_.size(), config_.root, i + 1);
+      if (!in_place) std::fill_n(b.out, b.out_size, std::byte{0xff});
+      // In place the input is filled last: it lies inside the output.
+      if (in_place && config_.collective == collective_kind::all_gather) std::fill_n(b.out, b.out_size, std::byte{0xff});
+      const bool reads = config_.collective != collective_kind::broadcast || comm_.rank() == config_.root;
+      if (reads) data.fill(comm_.rank(), {b.in, b.in_size});
+      else std::fill_n(b.in, b.in_size, std::byte{0xff});
+      if (auto ran = once(b, r.count); !ran) return std::move(ran).error();
+      wrong += data.wrong(comm_.rank(), {b.out, b.out_size});
+    }
+    if (config_.checked > 0) {
+      std::vector<std::uint64_t> all(1);
+      if (auto summed = comm_.all_reduce(std::span(&wrong, 1), std::span(all), {reduce_op::sum, options().timeout}); !summed)
+        return std::move(summed).error();
+      half.wrong = all[0];
+    }
+
+    enter(whereabouts::phase::warming_up, config_.warm_up);
+    for (std::uint64_t i = 0; i < config_.warm_up; ++i)
+      if (auto ran = once(b, r.count); !ran) return std::move(ran).error();
+    if (auto together = comm_.barrier(options()); !together) return std::move(together).error();
+    enter(whereabouts::phase::timing, config_.iterations);
+    const seconds start = steady_clock::now();
+    for (std::uint64_t i = 0; i < config_.iterations; ++i)
+      if (auto ran = once(b, r.count); !ran) return std::move(ran).error();
+    const double mine = (steady_clock::now() - start).value / static_cast<double>(std::max<std::uint64_t>(config_.iterations, 1));
+    std::vector<double> all(comm_.size());
+    if (auto shared = comm_.all_gather(std::span(&mine, 1), std::span(all), {reduce_op::sum, options().timeout}); !shared)
+      return std::move(shared).error();
+    half.time = {averaged(all)};
+    return half;
+  }
+
+  [[nodiscard]] double averaged(std::span<const double> times) const {
+    switch (config_.average) {
+      case averaging::rank0: return times.front();
+      case averaging::least: return *std::ranges::min_element(times);
+      case averaging::most: return *std::ranges::max_element(times);
+      case averaging::mean: break;
+    }
+    double sum = 0;
+    for (const double t : times) sum += t;
+    return sum / static_cast<double>(times.size());
+  }
+
+  communicator<T>& comm_;
+  sweep_config config_;
+  whereabouts* at_;
+  std::string plan_;
+  detail::pages in_, out_;
+  deadline until_{};
+};
+
+}}}  // namespace topocoll::v0::bench

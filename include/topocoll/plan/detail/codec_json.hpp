@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// How schedules and explanations become JSON, and schedules come back.
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <topocoll/plan/codec.hpp>
+
+namespace topocoll { inline namespace v0 { namespace plan { namespace detail {
+
+[[nodiscard]] inline std::string hex_of(std::uint64_t value) {
+  std::string text(16, '0');
+  for (std::size_t i = 16; i-- > 0; value >>= 4U) text[i] = "0123456789abcdef"[value & 15U];
+  return text;
+}
+
+[[nodiscard]] inline std::string quoted(const std::string& text) { return io::json(text).dump(-1, ' ', false, io::json::error_handler_t::replace); }
+
+inline std::uint32_t number_of(std::uint32_t n) { return n; }
+inline std::uint32_t number_of(rank_id r) { return r.value; }
+
+/// A schedule of a large cluster has millions of numbers: they are written without a tree of values.
+template <class T>
+void write_numbers(std::string& to, std::string_view name, const std::vector<T>& numbers) {
+  to += '"';
+  to += name;
+  to += "\": [";
+  for (std::size_t i = 0; i < numbers.size(); ++i) {
+    if (i > 0) to += ", ";
+    to += std::to_string(number_of(numbers[i]));
+  }
+  to += ']';
+}
+
+template <class T>
+[[nodiscard]] result<std::vector<T>> read_numbers(const io::json& object, std::string_view name, const io::json_place& at) {
+  const auto array = io::read_array(object, name, at);
+  if (!array) return array.error();
+  std::vector<T> numbers;
+  numbers.reserve((*array)->size());
+  const io::json_place here = at / name;
+  std::size_t index = 0;
+  for (const io::json& value : **array) {
+    const auto n = io::read_value<std::uint32_t>(value, here / index++);
+    if (!n) return n.error();
+    numbers.push_back(T{*n});
+  }
+  return numbers;
+}
+
+/// A word of an enumeration. `parse` gives an optional.
+template <class Parse>
+[[nodiscard]] auto read_word(const io::json& object, std::string_view name, const io::json_place& at, Parse parse)
+    -> result<typename decltype(parse(std::string_view{}))::value_type> {
+  const auto word = io::read_field<std::string>(object, name, at);
+  if (!word) return word.error();
+  const auto value = parse(std::string_view(*word));
+  if (!value) return fail(errc::malformed_input, (at / name).text() + " is '" + *word + "', which is not known here");
+  return *value;
+}
+
+[[nodiscard]] inline result<stage> read_stage(const io::json& value, const io::json_place& at) {
+  stage s;
+  const auto kind = read_word(value, "kind", at, parse_stage_kind);
+  if (!kind) return kind.error();
+  s.kind = *kind;
+  const auto how = read_word(value, "algorithm", at, parse_algorithm);
+  if (!how) return how.error();
+  s.how = *how;
+  auto label = io::read_optional<std::string>(value, "label", at);
+  if (!label) return label.error();
+  s.label = label->value_or("");
+  auto offsets = read_numbers<std::uint32_t>(value, "offsets", at);
+  if (!offsets) return offsets.error();
+  s.offsets = std::move(*offsets);
+  auto members = read_numbers<rank_id>(value, "members", at);
+  if (!members) return members.error();
+  s.members = std::move(*members);
+  auto bounds = read_numbers<std::uint32_t>(value, "bounds", at);
+  if (!bounds) return bounds.error();
+  s.bounds = std::move(*bounds);
+  return s;
+}
+
+[[nodiscard]] inline io::json json_of(const bound& b) {
+  io::json o{{"time", b.time.value}, {"bandwidth_time", b.bandwidth_time.value}, {"latency_time", b.latency_time.value}, {"method", to_string(b.method)}};
+  if (b.seconds_per_byte)
+    o["seconds_per_byte"] = std::to_string(b.seconds_per_byte->numerator()) + '/' + std::to_string(b.seconds_per_byte->denominator());
+  o["crossing"] = b.crossing.value;
+  o["sets"] = b.parts;
+  o["cut"] = b.cut;
+  return o;
+}
+
+}  // namespace detail
+
+inline std::string to_json(const schedule& plan) {
+  std::string text = "{\n  \"schema\": \"" + std::string(plan_schema) + '/' + std::to_string(plan_schema_version) + "\",\n";
+  text += "  \"collective\": \"" + std::string(to_string(plan.collective)) + "\",\n";
+  text += "  \"ranks\": " + std::to_string(plan.ranks) + ",\n  \"root\": " + std::to_string(plan.root.value) + ",\n";
+  text += "  \"name\": " + detail::quoted(plan.name) + ",\n";
+  text += "  \"units\": " + std::to_string(plan.units) + ",\n  \"slices\": " + std::to_string(plan.slices) + ",\n";
+  text += "  \"digest\": \"" + detail::hex_of(digest(plan)) + "\",\n";
+  if (!plan.order.empty()) {
+    text += "  ";
+    detail::write_numbers(text, "order", plan.order);
+    text += ",\n";
+  }
+  text += "  \"stages\": [";
+  for (std::size_t k = 0; k < plan.stages.size(); ++k) {
+    const stage& s = plan.stages[k];
+    text += (k == 0 ? "\n    {" : ",\n    {") + std::string("\"kind\": \"") + std::string(to_string(s.kind)) + "\", \"algorithm\": \"" +
+            std::string(to_string(s.how)) + "\", ";
+    if (!s.label.empty()) text += "\"label\": " + detail::quoted(s.label) + ", ";
+    detail::write_numbers(text, "offsets", s.offsets);
+    text += ", ";
+    detail::write_numbers(text, "members", s.members);
+    text += ", ";
+    detail::write_numbers(text, "bounds", s.bounds);
+    text += '}';
+  }
+  return text + (plan.stages.empty() ? "]\n}\n" : "\n  ]\n}\n");
+}
+
+inline result<schedule> schedule_from_json(std::string_view text, std::string_view where) {
+  const auto document = io::parse_json(text, where);
+  if (!document) return document.error();
+  const io::json_place top(where);
+  if (const auto version = io::read_schema(*document, plan_schema, plan_schema_version, top); !version) return version.error();
+  schedule plan;
+  const auto collective = detail::read_word(*document, "collective", top, parse_collective);
+  if (!collective) return collective.error();
+  plan.collective = *collective;
+  const auto number = [&](std::string_view name, std::uint32_t& to) -> result<void> {
+    const auto n = io::read_field<std::uint32_t>(*document, name, top);
+    if (!n) return n.error();
+    to = *n;
+    return {};
+  };
+  if (auto ok = number("ranks", plan.ranks); !ok) return ok.error();
+  if (auto ok = number("root", plan.root.value); !ok) return ok.error();
+  if (auto ok = number("units", plan.units); !ok) return ok.error();
+  if (auto ok = number("slices", plan.slices); !ok) return ok.error();
+  auto name = io::read_optional<std::string>(*document, "name", top);
+  if (!name) return name.error();
+  plan.name = name->value_or("");
+  if (io::find_field(*document, "order") != nullptr) {
+    auto order = detail::read_numbers<rank_id>(*document, "order", top);
+    if (!order) return order.error();
+    plan.order = std::move(*order);
+  }
+  const auto stages = io::read_array(*document, "stages", top);
+  if (!stages) return stages.error();
+  const io::json_place list = top / "stages";
+  std::size_t index = 0;
+  for (const io::json& value : **stages) {
+    auto s = detail::read_stage(value, list / index++);
+    if (!s) return s.error();
+    plan.stages.push_back(std::move(*s));
+  }
+  if (const auto ok = validate(plan); !ok) return fail(errc::malformed_input, std::string(where) + ": " + ok.error().what, ok.error().next);
+  const auto print = io::read_optional<std::string>(*document, "digest", top);
+  if (!print) return print.error();
+  if (*print && **print != detail::hex_of(digest(plan)))
+    return fail(errc::mismatch, std::string(where) + ": the digest says " + **print + ", but the schedule has " + detail::hex_of(digest(plan)),
+                "the plan was changed after it was written: take it from where it was made, or drop the field 'digest'");
+  return plan;
+}
+
+inline io::json to_json_value(const explanation& e) {
+  io::json o{{"schema", std::string(explanation_schema) + '/' + std::to_string(explanation_schema_version)},
+             {"collective", std::string(to_string(e.collective))},
+             {"size", e.size.value},
+             {"machine", e.machine},
+             {"ranks", e.ranks},
+             {"boxes", e.boxes},
+             {"pods", e.pods}};
+  io::json plan{{"name", e.chosen}, {"slices", e.slices}, {"digest", detail::hex_of(e.digest)}, {"time", e.price.time.value}};
+  if (e.size.value > 0 && e.ranks > 1) {
+    plan["algbw"] = e.algbw().value;
+    plan["busbw"] = e.busbw().value;
+  }
+  plan["gap"] = e.gap;
+  plan["rounds"] = e.price.rounds;
+  plan["parts_of_time"] = {{"launch", e.price.launch.value},   {"latency", e.price.latency.value}, {"slices", e.price.posting.value},
+                           {"busiest", e.price.busiest.value}, {"not_overlapped", e.price.unhidden.value}};
+  if (!e.bottleneck.empty()) plan["busiest"] = e.bottleneck;
+  if (!e.price.notes.empty()) plan["notes"] = e.price.notes;
+  if (e.proved)
+    plan["proof"] = {{"method", to_string(e.proved->method)},  {"ranks", e.proved->ranks}, {"steps", e.proved->steps}, {"operations", e.proved->operations},
+                     {"messages", e.proved->messages},         {"summary", e.proved->summary}};
+  else if (!e.unproved.empty()) plan["unproved"] = e.unproved;
+  o["plan"] = std::move(plan);
+  o["bound"] = detail::json_of(e.limit);
+  if (e.nominal) o["nominal_bound"] = detail::json_of(*e.nominal);
+  o["stages"] = io::json::array();
+  for (const stage_line& s : e.stages)
+    o["stages"].push_back({{"what", s.what},     {"groups", s.groups},  {"members", s.members}, {"rounds", s.rounds}, {"transfer", s.transfer.value}, {"latency", s.latency.value},
+                           {"slowest", s.limit}});
+  o["loads"] = io::json::array();
+  for (std::size_t c = 0; c < link_class_count; ++c)
+    if (e.loads[c].links > 0)
+      o["loads"].push_back({{"class", to_string(static_cast<link_class>(c))}, {"links", e.loads[c].links},       {"used", e.loads[c].used},
+                            {"bytes", e.loads[c].total.value},                {"largest", e.loads[c].largest.value}});
+  if (!e.spine.empty()) {
+    o["spine"] = io::json::array();
+    for (const spine_line& s : e.spine)
+      o["spine"].push_back({{"name", s.name},           {"up", s.up.value},
+                            {"up_largest", s.up_largest.value},     {"down", s.down.value},
+                            {"down_largest", s.down_largest.value}, {"nic_largest", s.nic_largest.value},
+                            {"time", s.time.value}});
+  }
+  o["others"] = io::json::array();
+  for (const other_line& other : e.others) {
+    io::json line{{"name", other.name}};
+    if (other.time) line["time"] = other.time->value;
+    line["reason"] = other.reason;
+    o["others"].push_back(std::move(line));
+  }
+  if (!e.sizes.empty()) {
+    o["sizes"] = io::json::array();
+    for (const size_range& r : e.sizes)
+      o["sizes"].push_back({{"first", r.first.value},             {"last", r.last.value},
+                            {"name", r.name},                     {"first_time", r.first_time.value},
+                            {"last_time", r.last_time.value},     {"first_bound", r.first_bound.value},
+                            {"last_bound", r.last_bound.value}});
+  }
+  return o;
+}
+
+}}}  // namespace topocoll::v0::plan

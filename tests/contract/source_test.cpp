@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+// What every TopologySource promises beyond what the compiler checks.
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <string_view>
+
+#include <topocoll/core/deadline.hpp>
+#include <topocoll/discover/describe.hpp>
+#include <topocoll/discover/nccl_xml.hpp>
+#include <topocoll/discover/recording.hpp>
+#include <topocoll/discover/source.hpp>
+#include <topocoll/discover/sysfs.hpp>
+
+#include <gtest/gtest.h>
+
+namespace tc = topocoll;
+
+namespace {
+
+// A file that is removed at the end.
+class scratch_file {
+ public:
+  scratch_file(const std::string& name, const std::string& text) : path_((std::filesystem::temp_directory_path() / ("topocoll-source-" + std::to_string(::getpid()) + "-" + name)).string()) {
+    std::ofstream(path_, std::ios::binary) << text;
+  }
+  scratch_file(const scratch_file&) = delete;
+  scratch_file& operator=(const scratch_file&) = delete;
+  ~scratch_file() { std::filesystem::remove(path_); }
+  [[nodiscard]] const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+};
+
+// How to make a source that answers, one that cannot, and whether it names hosts by the options.
+template <class S>
+struct maker;
+template <>
+struct maker<tc::sysfs> {
+  tc::sysfs good() { return {}; }
+  tc::sysfs bad() { return {.root = "/nonexistent"}; }
+  static constexpr bool names_host = true;
+};
+template <>
+struct maker<tc::sysfs_recording> {
+  scratch_file file{"recording", "/sys/devices/system/node/node0/cpulist\t0-3\\n\n/sys/bus/pci/devices/0000:01:00.0/class\t0x020000\\n\n"};
+  scratch_file broken{"recording-broken", "no recording"};
+  tc::sysfs_recording good() { return {file.path()}; }
+  tc::sysfs_recording bad() { return {broken.path()}; }
+  static constexpr bool names_host = true;
+};
+template <>
+struct maker<tc::nccl_xml> {
+  scratch_file file{"nccl", "<system><cpu numaid=\"0\"><pci busid=\"0000:01:00.0\" class=\"0x030200\"/></cpu></system>"};
+  scratch_file broken{"nccl-broken", "<system><cpu>"};
+  tc::nccl_xml good() { return tc::nccl_xml(file.path()); }
+  tc::nccl_xml bad() { return tc::nccl_xml(broken.path()); }
+  static constexpr bool names_host = true;
+};
+template <>
+struct maker<tc::description> {
+  tc::description good() { return {.spec = "dgx-h100:nodes=2"}; }
+  tc::description bad() { return {.spec = "no such machine"}; }
+  static constexpr bool names_host = false;
+};
+
+template <class S>
+class source : public testing::Test {
+ protected:
+  maker<S> make;
+};
+using sources = testing::Types<tc::sysfs, tc::sysfs_recording, tc::nccl_xml, tc::description>;
+TYPED_TEST_SUITE(source, sources);
+
+}  // namespace
+
+TYPED_TEST(source, has_a_name) {
+  auto s = this->make.good();
+  EXPECT_FALSE(std::string_view(s.name()).empty());
+}
+
+TYPED_TEST(source, gives_a_fragment_that_is_a_graph) {
+  auto s = this->make.good();
+  const auto f = s.read({.host = "node7"});
+  ASSERT_TRUE(f) << f.error().message();
+  EXPECT_FALSE(f->source.empty());
+  EXPECT_FALSE(f->nodes.empty());
+  const auto g = tc::topo::graph::from(*f);
+  EXPECT_TRUE(g) << (g ? "" : g.error().message());
+}
+
+TYPED_TEST(source, starts_the_keys_of_a_hosts_own_things_with_the_host) {
+  auto s = this->make.good();
+  const auto f = s.read({.host = "node7"});
+  ASSERT_TRUE(f);
+  for (const tc::topo::node& n : f->nodes) {
+    if (n.host.empty()) continue;
+    EXPECT_EQ(n.key.rfind(n.host + "/", 0), 0U) << n.key;
+    if (this->make.names_host) {
+      EXPECT_EQ(n.host, "node7");
+    }
+  }
+}
+
+TYPED_TEST(source, says_why_whatever_it_assumes) {
+  auto s = this->make.good();
+  const auto f = s.read({});
+  ASSERT_TRUE(f);
+  for (const tc::topo::link& l : f->links)
+    if (l.how == tc::trust::assumed) {
+      EXPECT_FALSE(l.reason.empty());
+    }
+  for (const tc::topo::node& n : f->nodes)
+    if (n.how == tc::trust::assumed) {
+      EXPECT_FALSE(n.reason.empty()) << n.key;
+    }
+  for (const tc::finding& x : f->findings) EXPECT_FALSE(x.what.empty());
+}
+
+TYPED_TEST(source, gives_the_same_answer_twice) {
+  auto s = this->make.good();
+  const auto shape = [](const tc::result<tc::topo::fragment>& f) {
+    std::string text;
+    for (const tc::topo::node& n : f->nodes) text += n.key + "\n";
+    for (const tc::topo::link& l : f->links) text += std::to_string(l.from.value) + "-" + std::to_string(l.to.value) + " " + std::to_string(l.capacity.value) + "\n";
+    return text;
+  };
+  const auto once = s.read({});
+  const auto twice = s.read({});
+  ASSERT_TRUE(once && twice);
+  EXPECT_EQ(shape(once), shape(twice));
+}
+
+TYPED_TEST(source, fails_with_a_sentence_when_nothing_can_be_told) {
+  auto s = this->make.bad();
+  const auto f = s.read({});
+  ASSERT_FALSE(f);
+  EXPECT_GT(f.error().what.size(), 10U);
+  EXPECT_NE(f.error().code, tc::errc::bug);
+}
+
+TYPED_TEST(source, does_not_work_past_its_deadline) {
+  auto s = this->make.good();
+  const tc::seconds start = tc::steady_clock::now();
+  static_cast<void>(s.read({.host = "h", .until = tc::deadline::in({-1})}));
+  EXPECT_LT((tc::steady_clock::now() - start).value, 5);
+}
