@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A health check inside a program of yours: probes this machine for some seconds and says what falls short.
 #include <cstdio>
-
+#include <topocoll/core/deadline.hpp>
 #include <topocoll/discover/discover.hpp>
 #include <topocoll/discover/sysfs.hpp>
 #include <topocoll/probe/preflight.hpp>
@@ -19,13 +19,14 @@ int main() {
   }
   tc::probe::preflight_options options;
   options.ranks = 2;
-  options.budget = 8_s;
   options.sizes = {64_KiB, 4_MiB};
   const auto ignore = [](tc::probe::section, const tc::probe::report&) {};  // progress, if you show any
-  const tc::probe::report report = tc::probe::preflight(here->graph, options, ignore);
+  const tc::seconds start = tc::steady_clock::now();
+  tc::probe::report report = tc::probe::preflight(here->graph, options, ignore);
+  report.took = tc::steady_clock::now() - start;
 
   for (const tc::probe::verdict& v : report.verdicts)
-    if (v.is != tc::probe::state::healthy) std::printf("%s, %s: %s\n", to_string(v.is), v.where.c_str(), v.sentence.c_str());
+    if (v.is != tc::probe::state::healthy) std::printf("%s\n", v.sentence.c_str());
   std::printf("%s\n", tc::probe::verdict_line(report).c_str());
   // [/preflight]
 }

@@ -2,7 +2,8 @@
 // What the collectives compute, against a serial recomputation, on every transport whose ranks can be threads.
 #include <gtest/gtest.h>
 
-#include <bit>
+#include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <cstdint>
 #include <cstring>
@@ -91,7 +92,7 @@ std::string check(C& comm, collective_kind kind, std::uint32_t root, std::uint64
   const void* from = in.data();
   void* to = out.data();
   if (in_place && gathers) {
-    std::memcpy(out.data() + me * count * size, in.data(), in.size());
+    std::copy(in.begin(), in.end(), out.begin() + static_cast<std::ptrdiff_t>(me * count * size));
     from = out.data() + me * count * size;
   } else if (in_place && scatters) {
     to = in.data() + me * count * size;

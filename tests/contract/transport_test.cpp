@@ -22,7 +22,7 @@ class transport_contract : public ::testing::Test {};
 using kinds = ::testing::Types<groups::inproc, groups::shm_in_threads, groups::faulty_inproc>;
 TYPED_TEST_SUITE(transport_contract, kinds);
 
-const deadline far = deadline::in(60_s);
+deadline far() { return deadline::in(60_s); }
 
 /// The byte at `i` of the `k`-th message from `from` to `to`.
 std::byte byte_of(std::uint32_t from, std::uint32_t to, std::uint64_t k, std::size_t i) {
@@ -35,7 +35,7 @@ std::vector<std::byte> message(std::uint32_t from, std::uint32_t to, std::uint64
 }
 
 template <class T>
-std::string wait_for(T& t, result<ticket> k, deadline until = far) {
+std::string wait_for(T& t, result<ticket> k, deadline until = far()) {
   if (!k) return k.error().what;
   const ticket mine = *k;
   auto done = t.wait_any({&mine, 1}, until);
@@ -102,7 +102,7 @@ TYPED_TEST(transport_contract, keeps_the_order_of_a_channel) {
       open.push_back(*posted);
     }
     while (!open.empty()) {
-      auto done = t.wait_any(open, far);
+      auto done = t.wait_any(open, far());
       if (!done) return done.error().what;
       open.erase(open.begin() + static_cast<std::ptrdiff_t>(*done));
     }
@@ -151,7 +151,7 @@ TYPED_TEST(transport_contract, gives_back_whichever_ticket_is_done) {
       auto kb = t.post({}, {&from2, 1});
       if (!ka || !kb) return "not posted";
       ticket both[] = {*ka, *kb};
-      auto done = t.wait_any(both, far);  // rank 1 sends only after rank 0 says so
+      auto done = t.wait_any(both, far());  // rank 1 sends only after rank 0 says so
       if (!done) return done.error().what;
       if (*done != 1 || b != 102) return "the wrong one was first";
       const outgoing go{{1}, 0, 1, std::as_bytes(std::span(&token, 1))};
@@ -207,11 +207,11 @@ TYPED_TEST(transport_contract, refuses_what_makes_no_sense_and_stays_whole) {
   std::byte three[3];
   const incoming torn{{1}, 0, 0, three, combine{dtype::int32, reduce_op::sum, three}};
   EXPECT_EQ(group[0].post({}, {&torn, 1}).error().code, errc::invalid_argument);
-  auto waited = group[0].wait_any({}, far);
+  auto waited = group[0].wait_any({}, far());
   ASSERT_FALSE(waited);
   EXPECT_EQ(waited.error().code, errc::invalid_argument);
   const ticket made_up{12345};
-  EXPECT_EQ(group[0].wait_any({&made_up, 1}, far).error().code, errc::invalid_argument);
+  EXPECT_EQ(group[0].wait_any({&made_up, 1}, far()).error().code, errc::invalid_argument);
   expect_no_complaints(groups::on_all(std::move(group), [](auto& t) -> std::string {
     const outgoing o{{1 - t.rank().value}, 0, 1, {}};
     const incoming i{{1 - t.rank().value}, 0, 1, {}, {}};
@@ -222,8 +222,8 @@ TYPED_TEST(transport_contract, refuses_what_makes_no_sense_and_stays_whole) {
 TYPED_TEST(transport_contract, does_not_take_a_ticket_twice) {
   auto group = TypeParam::make(2);
   const ticket k = group[0].post({}, {}).value();
-  ASSERT_TRUE(group[0].wait_any({&k, 1}, far));
-  auto again = group[0].wait_any({&k, 1}, far);
+  ASSERT_TRUE(group[0].wait_any({&k, 1}, far()));
+  auto again = group[0].wait_any({&k, 1}, far());
   ASSERT_FALSE(again);
   EXPECT_EQ(again.error().code, errc::invalid_argument);
 }
@@ -322,7 +322,7 @@ TYPED_TEST(transport_contract, names_the_rank_whose_tag_or_size_differs) {
       }
       if (!k) return k.error();
       const ticket mine = *k;
-      auto done = t.wait_any({&mine, 1}, far);
+      auto done = t.wait_any({&mine, 1}, far());
       if (done) return fail(errc::bug, "it succeeded");
       if (into != std::vector<std::byte>(100, std::byte{9})) return fail(errc::bug, "data that were not expected were used");
       return done.error();
@@ -436,7 +436,7 @@ TEST(faulty, dies_at_the_planned_post) {
       auto posted = t.post({&o, 1}, {&i, 1});
       if (!posted) return posted.error();
       const ticket mine = *posted;
-      if (auto done = t.wait_any({&mine, 1}, far); !done) return done.error();
+      if (auto done = t.wait_any({&mine, 1}, far()); !done) return done.error();
     }
     return {};
   });

@@ -7,7 +7,6 @@
 #include <string_view>
 #include <utility>
 #include <vector>
-
 #include <topocoll/topo/codec.hpp>
 #include <topocoll/topo/dot.hpp>
 #include <topocoll/topo/groups.hpp>

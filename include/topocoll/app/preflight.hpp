@@ -71,7 +71,7 @@ class progress_line {
 };
 
 [[nodiscard]] inline std::string machine_text(const topo::graph& g, const probe::report& r) {
-  std::string text = "topocoll preflight on " + r.host + ", " + r.started + ", topocoll " + r.version + "\n\nMachine, from " + r.source + "\n";
+  std::string text = "topocoll preflight on " + r.host + ", " + r.started + ", topocoll " + r.version + "\n\n";
   text += topo::to_text(g);
   if (r.live) {
     text += "usable cores: " + std::to_string(r.machine.cores);

@@ -6,9 +6,9 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <unistd.h>
 #include <utility>
 #include <vector>
-
 #include <topocoll/app/detail/path_table.hpp>
 #include <topocoll/app/options.hpp>
 #include <topocoll/app/sink.hpp>
@@ -24,9 +24,6 @@
 #include <topocoll/topo/graph.hpp>
 #include <topocoll/topo/merge.hpp>
 #include <topocoll/topo/text.hpp>
-
-#include <unistd.h>
-
 #include <CLI/CLI.hpp>
 
 namespace topocoll { inline namespace v0 { namespace app {
@@ -36,7 +33,7 @@ struct topology_input {
   std::vector<std::string> from;    ///< files, or "live" for this machine
   std::vector<std::string> fabric;  ///< descriptions such as "dgx-h100:nodes=16"
   std::string root = "/";           ///< file system of the live machine
-  std::string host;                 ///< name of hosts that their file does not name; empty: this machine's name when live
+  std::string host;  ///< name of hosts that their file does not name; empty: this machine's name when live
 };
 
 /// Reads, merges and checks. Nothing named at all means this machine.
@@ -110,19 +107,22 @@ inline int run_topo(std::span<const std::string_view> args, sink out, sink err) 
   detail::topo_options o;
   CLI::App cli("Shows what a machine, a file or a description holds: devices, links, expected rates.", "topo");
   cli.add_option("--from", o.input.from,
-                 "a file: NCCL topology XML, this program's JSON, a recorded machine and others, told by its content; or 'live' "
+                 "a file: NCCL topology XML, this program's JSON, a recorded machine and others, told by its content; "
+                 "or 'live' "
                  "for this machine (default). May be given several times: what the sources say is merged")
       ->type_name("FILE|live")
       ->allow_extra_args(false);
-  cli.add_option("--fabric", o.input.fabric, "a described cluster, for example dgx-h100:nodes=16,leaves=8,oversubscription=2")
+  cli.add_option("--fabric", o.input.fabric,
+                 "a described cluster, for example dgx-h100:nodes=16,leaves=8,oversubscription=2")
       ->type_name("SPEC")
       ->allow_extra_args(false);
   auto* tree = cli.add_flag("--tree", o.tree, "a tree for people (default)");
   auto* json = cli.add_flag("--json", o.json, "JSON, schema topocoll.topology/1, with counts in the field \"summary\"");
   auto* dot = cli.add_flag("--dot", o.dot, "a drawing for Graphviz: topocoll topo --dot | dot -Tsvg");
-  auto* paths = cli.add_flag("--paths", o.paths,
-                             "path class and expected rate of every pair of GPUs, NICs and memories, and why; of every kind of "
-                             "pair when there are several hosts. With --tree or --json both");
+  auto* paths =
+      cli.add_flag("--paths", o.paths,
+                   "path class and expected rate of every pair of GPUs, NICs and memories, and why; of every kind of "
+                   "pair when there are several hosts. With --tree or --json both");
   cli.add_flag("--nvb", o.routes.nvb, "in --paths, let GPUs relay over NVLink")->needs(paths);
   cli.add_flag("--pxn", o.routes.pxn, "in --paths, let GPUs use the NIC of an NVLink peer")->needs(paths);
   cli.add_flag("--all", o.everything, "in the tree, every device and every host; nothing summed up");

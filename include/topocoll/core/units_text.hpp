@@ -8,7 +8,6 @@
 #include <string>
 #include <string_view>
 #include <system_error>
-
 #include <topocoll/core/result.hpp>
 #include <topocoll/core/units.hpp>
 
@@ -102,10 +101,14 @@ struct number_and_unit {
 /// 'K' -> 1 … 'T' -> 4, either case; 0 for anything else.
 [[nodiscard]] constexpr unsigned prefix_power(char c) {
   switch (c) {
-    case 'k': case 'K': return 1;
-    case 'm': case 'M': return 2;
-    case 'g': case 'G': return 3;
-    case 't': case 'T': return 4;
+    case 'k':
+    case 'K': return 1;
+    case 'm':
+    case 'M': return 2;
+    case 'g':
+    case 'G': return 3;
+    case 't':
+    case 'T': return 4;
     default: return 0;
   }
 }
@@ -141,12 +144,7 @@ struct number_and_unit {
 }
 
 [[nodiscard]] constexpr double time_unit(std::string_view unit) {
-  return unit == "s"     ? 1
-         : unit == "ms"  ? 1e-3
-         : unit == "us"  ? 1e-6
-         : unit == "ns"  ? 1e-9
-         : unit == "min" ? 60
-                         : 0;
+  return unit == "s" ? 1 : unit == "ms" ? 1e-3 : unit == "us" ? 1e-6 : unit == "ns" ? 1e-9 : unit == "min" ? 60 : 0;
 }
 
 }  // namespace detail
@@ -187,7 +185,8 @@ inline std::string to_string(seconds time) {
 
 inline result<bytes> parse_bytes(std::string_view text) {
   const auto refuse = [&](const char* why) {
-    return fail(errc::malformed_input, "'" + std::string(text) + "' " + why, "write for example 8, 64KiB, 1.5GiB or 10MB");
+    return fail(errc::malformed_input, "'" + std::string(text) + "' " + why,
+                "write for example 8, 64KiB, 1.5GiB or 10MB");
   };
   const detail::number_and_unit parts = detail::split_number(text);
   if (!parts.good) return refuse("is not an amount of bytes");
@@ -240,7 +239,8 @@ inline result<seconds> parse_seconds(std::string_view text) {
   const double unit = detail::time_unit(parts.unit);
   const double time = parts.good ? detail::number_of(parts.number) * unit : -1;
   if (unit == 0 || time < 0 || !detail::is_finite(time))
-    return fail(errc::malformed_input, "'" + std::string(text) + "' is not a time", "write for example 30s, 1.5ms or 200us");
+    return fail(errc::malformed_input, "'" + std::string(text) + "' is not a time",
+                "write for example 30s, 1.5ms or 200us");
   return seconds{time};
 }
 

@@ -43,7 +43,11 @@ class traced_tree {
   [[nodiscard]] result<std::string> head(const std::string& path, bytes most) const { return file(path, tree_->head(path, most)); }
   [[nodiscard]] result<std::vector<std::string>> list(const std::string& path) const {
     auto names = tree_->list(path);
-    if (names) lines_->push_back(io::recorded_directory(real(path)));
+    if (!names) return names;
+    lines_->push_back(io::recorded_directory(real(path)));
+    // That a directory is there may be all that is ever asked about it.
+    for (const std::string& name : *names)
+      if (const std::string inner = (path == "/" ? "" : path) + "/" + name; tree_->list(inner)) lines_->push_back(io::recorded_directory(real(inner)));
     return names;
   }
   [[nodiscard]] result<std::string> link(const std::string& path) const {
@@ -102,6 +106,8 @@ class traced_tree {
 template <io::FileTree Tree>
 [[nodiscard]] std::string record(const Tree& tree, const std::string& host, bool mask, deadline until) {
   std::vector<std::string> lines;
+  for (const char* top : {"/sys", "/proc"})  // also when nothing below is looked at
+    if (tree.list(top)) lines.push_back(io::recorded_directory(top));
   static_cast<void>(read::sysfs_machine_of(traced_tree<Tree>(tree, lines, mask), until));
   std::sort(lines.begin(), lines.end());
   lines.erase(std::unique(lines.begin(), lines.end()), lines.end());

@@ -2,7 +2,7 @@
 #pragma once
 // Test data for collectives: inputs that depend on rank and position, and how many elements of an output are wrong.
 #include <algorithm>
-#include <cmath>
+#include <cstdlib>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>

@@ -1,19 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Whole files: read with a limit, written so that a reader never sees half of one.
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
+#include <fcntl.h>
 #include <string>
 #include <string_view>
+#include <sys/stat.h>
 #include <system_error>
+#include <unistd.h>
 #include <utility>
-
 #include <topocoll/core/result.hpp>
 #include <topocoll/core/units.hpp>
 #include <topocoll/core/units_text.hpp>
@@ -63,20 +61,27 @@ class open_file {
   const std::string quoted = "'" + path + "'";
   switch (reason) {
     case ENOENT: return fail(errc::not_found, "there is no file " + quoted, "check the path");
-    case ENOTDIR: return fail(errc::not_found, "a part of the path " + quoted + " is not a directory", "check the path");
+    case ENOTDIR:
+      return fail(errc::not_found, "a part of the path " + quoted + " is not a directory", "check the path");
     case EACCES:
     case EPERM:
       return fail(errc::permission, std::string("no permission to ") + doing + ' ' + quoted,
                   "check the rights of the file and of the directories above it");
     case EROFS: return fail(errc::permission, quoted + " is on a read-only file system", "choose another place");
     case EISDIR: return fail(errc::invalid_argument, quoted + " is a directory, not a file", "name a file");
-    case ENOSPC: return fail(errc::system, "the disk is full: cannot write " + quoted, "free space or choose another place");
-    case EDQUOT: return fail(errc::system, "the disk quota is used up: cannot write " + quoted, "free space or choose another place");
-    case EFBIG: return fail(errc::system, quoted + " would be larger than this process may write", "raise the file size limit (ulimit -f)");
+    case ENOSPC:
+      return fail(errc::system, "the disk is full: cannot write " + quoted, "free space or choose another place");
+    case EDQUOT:
+      return fail(errc::system, "the disk quota is used up: cannot write " + quoted,
+                  "free space or choose another place");
+    case EFBIG:
+      return fail(errc::system, quoted + " would be larger than this process may write",
+                  "raise the file size limit (ulimit -f)");
     case EMFILE:
     case ENFILE: return fail(errc::system, "too many files are open: cannot " + std::string(doing) + ' ' + quoted);
     default:
-      return fail(errc::system, "cannot " + std::string(doing) + ' ' + quoted + ": " + std::generic_category().message(reason));
+      return fail(errc::system,
+                  "cannot " + std::string(doing) + ' ' + quoted + ": " + std::generic_category().message(reason));
   }
 }
 
@@ -121,12 +126,14 @@ inline result<std::string> read_file(const std::string& path, bytes limit) {
   if (::fstat(file.fd(), &about) != 0) return detail::file_failure(path, errno, "read");
   if (S_ISDIR(about.st_mode)) return detail::file_failure(path, EISDIR, "read");
   if (!S_ISREG(about.st_mode))
-    return fail(errc::invalid_argument, "'" + path + "' is a pipe or a device, not a regular file", "name a regular file");
+    return fail(errc::invalid_argument, "'" + path + "' is a pipe or a device, not a regular file",
+                "name a regular file");
   const auto told = static_cast<std::uint64_t>(about.st_size);
   const auto too_large = [&](std::uint64_t size, const char* at_least) {
-    return fail(errc::unsupported,
-                "'" + path + "' has " + at_least + to_string(bytes{size}) + ", more than the limit of " + to_string(limit),
-                "check that this is the right file");
+    return fail(
+        errc::unsupported,
+        "'" + path + "' has " + at_least + to_string(bytes{size}) + ", more than the limit of " + to_string(limit),
+        "check that this is the right file");
   };
   if (told > limit.value) return too_large(told, "");
 
@@ -151,7 +158,8 @@ inline result<void> write_file(const std::string& path, std::string_view content
   struct stat about {};
   const bool exists = ::stat(target.c_str(), &about) == 0;
   if (exists && S_ISDIR(about.st_mode)) return detail::file_failure(path, EISDIR, "write");
-  if (exists && ::faccessat(AT_FDCWD, target.c_str(), W_OK, AT_EACCESS) != 0) return detail::file_failure(path, errno, "write");
+  if (exists && ::faccessat(AT_FDCWD, target.c_str(), W_OK, AT_EACCESS) != 0)
+    return detail::file_failure(path, errno, "write");
   if (exists && !S_ISREG(about.st_mode)) {
     detail::open_file device(::open(target.c_str(), O_WRONLY | O_CLOEXEC));
     int reason = device.fd() < 0 ? errno : detail::write_all(device.fd(), content);

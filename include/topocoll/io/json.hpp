@@ -12,9 +12,7 @@
 #include <type_traits>
 #include <utility>
 #include <vector>
-
 #include <topocoll/core/result.hpp>
-
 #include <nlohmann/json.hpp>
 
 namespace topocoll { inline namespace v0 { namespace io {
@@ -31,7 +29,8 @@ inline constexpr std::size_t default_json_depth = 32;
 /// @param where  what the text is, for failures: a path
 /// @return `malformed_input` with line and column, or with the JSON pointer of a name that appears twice; `unsupported`
 ///         for more than `depth` nested arrays and objects. Cost: O(n log k) for objects of k fields.
-[[nodiscard]] result<json> parse_json(std::string_view text, std::string_view where, std::size_t depth = default_json_depth);
+[[nodiscard]] result<json> parse_json(std::string_view text, std::string_view where,
+                                      std::size_t depth = default_json_depth);
 
 /// The value as text, a field a line, ending in a newline. Numbers read back as the same numbers. What is not UTF-8 in a
 /// text becomes U+FFFD, because JSON has no way to write it.
@@ -110,7 +109,8 @@ namespace detail {
 /// Builds a value from the events of nlohmann's parser; stops at the first thing that is refused.
 class json_builder {
  public:
-  json_builder(std::string_view text, std::string_view where, std::size_t depth) : text_(text), where_(where), depth_(depth) {}
+  json_builder(std::string_view text, std::string_view where, std::size_t depth)
+      : text_(text), where_(where), depth_(depth) {}
 
   [[nodiscard]] result<json> take() {
     if (!why_.what.empty()) return std::move(why_);
@@ -189,7 +189,8 @@ class json_builder {
   }
   bool open(json value) {
     if (open_.size() == depth_) {
-      why_ = fail(errc::unsupported, place() + ": arrays and objects are nested more than " + std::to_string(depth_) + " deep",
+      why_ = fail(errc::unsupported,
+                  place() + ": arrays and objects are nested more than " + std::to_string(depth_) + " deep",
                   "check that this is the right file");
       return false;
     }
@@ -237,7 +238,8 @@ template <class T>
 }
 
 [[nodiscard]] inline failure wrong_type(const json& value, const char* wanted, const json_place& at) {
-  return fail(errc::malformed_input, at.text() + " is " + (value.is_null() ? "null" : value.type_name()) + ", not " + wanted);
+  return fail(errc::malformed_input,
+              at.text() + " is " + (value.is_null() ? "null" : value.type_name()) + ", not " + wanted);
 }
 
 [[nodiscard]] inline failure lacks_field(const json& object, std::string_view name, const json_place& at) {
@@ -265,7 +267,8 @@ result<T> read_value(const json& value, const json_place& at) {
     }
     if constexpr (std::signed_integral<T>)
       if (const auto* held = value.get_ptr<const json::number_integer_t*>())
-        if (*held >= std::numeric_limits<T>::min() && *held <= std::numeric_limits<T>::max()) return static_cast<T>(*held);
+        if (*held >= std::numeric_limits<T>::min() && *held <= std::numeric_limits<T>::max())
+          return static_cast<T>(*held);
   } else if constexpr (std::floating_point<T>) {
     if (value.is_number()) return value.get<T>();
   } else {
@@ -311,14 +314,17 @@ inline result<std::uint32_t> read_schema(const json& document, std::string_view 
   if (!schema) return std::move(schema).error();
   const std::string prefix = std::string(name) + '/';
   const std::string_view number = std::string_view(*schema).substr(std::min(prefix.size(), schema->size()));
-  const bool digits = !number.empty() && number.size() <= 9 && number.find_first_not_of("0123456789") == std::string_view::npos;
+  const bool digits =
+      !number.empty() && number.size() <= 9 && number.find_first_not_of("0123456789") == std::string_view::npos;
   if (schema->compare(0, prefix.size(), prefix) != 0 || !digits || number.front() == '0')
-    return fail(errc::malformed_input, at.text() + ": the schema is '" + *schema + "', not '" + prefix + std::to_string(newest) + "'",
+    return fail(errc::malformed_input,
+                at.text() + ": the schema is '" + *schema + "', not '" + prefix + std::to_string(newest) + "'",
                 "check that this is the right file");
   const auto version = static_cast<std::uint32_t>(std::stoul(std::string(number)));
   if (version > newest)
-    return fail(errc::unsupported, at.text() + ": written in version " + std::to_string(version) + " of " + std::string(name) +
-                                       ", but this program reads up to version " + std::to_string(newest),
+    return fail(errc::unsupported,
+                at.text() + ": written in version " + std::to_string(version) + " of " + std::string(name) +
+                    ", but this program reads up to version " + std::to_string(newest),
                 "use a newer topocoll");
   return version;
 }

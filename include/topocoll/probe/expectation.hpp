@@ -2,7 +2,7 @@
 #pragma once
 // What every path of a machine should carry, from its links alone; "not known" where a link that nobody describes decides.
 #include <algorithm>
-#include <cmath>
+#include <cstdlib>
 #include <cstddef>
 #include <cstdint>
 #include <optional>

@@ -2,7 +2,7 @@
 #pragma once
 // Checks that need no traffic: links trained below what both ends can do, ports that are down, parts unlike their siblings.
 #include <algorithm>
-#include <cmath>
+#include <cstdlib>
 #include <cstddef>
 #include <cstdint>
 #include <optional>

@@ -43,7 +43,7 @@ struct memory_options {
   /// Of one core; a kernel with two buffers uses twice that. A pass goes over a small one as often as makes 8 MiB.
   bytes buffer = 64_MiB;
   std::size_t repeats = 9;  ///< undisturbed passes over the buffers that are wanted; the median is reported
-  std::size_t most = 36;    ///< passes after which it stops looking for undisturbed ones
+  std::size_t most = 30;    ///< passes after which it stops looking for undisturbed ones
   std::size_t warm_up = 2;
 };
 
@@ -207,6 +207,16 @@ struct memory_worker {
   return last - first <= 0.1 * longest;
 }
 
+[[nodiscard]] inline bool enough_quiet_passes(std::span<const memory_worker> all, std::size_t wanted) {
+  for (int kernel = 0; kernel < 3; ++kernel) {
+    std::size_t quiet = 0;
+    for (std::size_t at = 0; at < all[0].passes[kernel].size(); ++at)
+      if (undisturbed(all, kernel, at)) ++quiet;
+    if (quiet < wanted) return false;
+  }
+  return true;
+}
+
 inline void run_memory_worker(memory_worker& me) {
   const std::uint32_t core = me.core;
   const memory_options& options = *me.options;
@@ -223,31 +233,26 @@ inline void run_memory_worker(memory_worker& me) {
   const std::uint64_t turns = turns_of(options.buffer);
   std::fill_n(a.floats(), n, 1.0F);
   std::fill_n(b.floats(), n, 0.0F);
-  for (int kernel = 0; kernel < 3; ++kernel) {
-    std::size_t quiet = 0;
-    for (std::size_t i = 0; i < options.warm_up + options.most && quiet < options.repeats; ++i) {
+  // Kernels take turns, so that a deadline leaves some passes of each.
+  for (std::size_t i = 0; i < options.warm_up + options.most; ++i) {
+    for (int kernel = 0; kernel < 3; ++kernel) {
       if (!gate.arrive()) return;
       pass p;
       const seconds cpu = thread_cpu_time();
       p.start = steady_clock::now();
       for (std::uint64_t turn = 0; turn < turns; ++turn) switch (static_cast<memory_kernel>(kernel)) {
         case memory_kernel::copy: std::memcpy(b.data(), a.data(), options.buffer.value); break;
-        case memory_kernel::read:
-          me.checksum += sum_words(reinterpret_cast<const std::uint64_t*>(a.data()), options.buffer.value / 8);
-          break;
+        case memory_kernel::read: me.checksum += sum_words(reinterpret_cast<const std::uint64_t*>(a.data()), options.buffer.value / 8); break;
         case memory_kernel::reduce: reduce_elements(dtype::float32, reduce_op::sum, b.data(), b.data(), a.data(), n); break;
       }
       p.end = steady_clock::now();
       p.cpu = thread_cpu_time() - cpu;
-      if (i < options.warm_up) continue;
-      me.passes[kernel].push_back(p);
-      // Everybody looks at the same figures between two barriers, so everybody stops at the same pass.
-      if (!gate.arrive()) return;
-      if (undisturbed(me.all, kernel, i - options.warm_up)) ++quiet;
+      if (i >= options.warm_up) me.passes[kernel].push_back(p);
     }
+    // Everybody looks at the same figures between two barriers, so everybody stops at the same pass.
+    if (!gate.arrive()) return;
+    if (i >= options.warm_up && enough_quiet_passes(me.all, options.repeats)) return;
   }
-  // The copied and reduced buffer is looked at once, or its stores would be dead.
-  me.checksum += static_cast<std::uint64_t>(b.floats()[n / 2]);
 }
 
 }  // namespace detail

@@ -141,6 +141,17 @@ inline memory_model probe_memory(report& r, const core_layout& layout, const pre
   memory_model model;
   std::size_t passes = 0;
   std::size_t disturbed = 0;
+  std::vector<std::uint32_t> all;
+  std::vector<std::uint32_t> singles;  // one core at a time: all on small machines, else the first of each NUMA domain
+  for (const usable_core& c : layout.cores) {
+    all.push_back(c.number);
+    const bool first = std::ranges::none_of(layout.cores, [&](const usable_core& o) { return o.numa == c.numa && o.number < c.number; });
+    if (layout.cores.size() <= 4 || first) singles.push_back(c.number);
+  }
+  const auto domains = layout.numa_domains();
+  // Every measurement gets its share of the time that is left: a busy machine makes them long.
+  std::size_t open = options.sizes.size() + singles.size() + (all.size() > 1 ? 1 : 0) + (domains.size() > 1 ? domains.size() : 0);
+  const auto share = [&] { return sooner(until, deadline::in(until.left() / static_cast<double>(std::max<std::size_t>(open--, 1)))); };
   const auto run = [&](const std::vector<std::uint32_t>& cores, const std::string& where) -> std::optional<std::vector<memory_sample>> {
     const auto buffer = streaming_buffer(layout, cores.size());
     if (!buffer) {
@@ -148,7 +159,7 @@ inline memory_model probe_memory(report& r, const core_layout& layout, const pre
                                         "memory of " + where + ": not measured, buffers beyond the caches would need more than a quarter of what is free"));
       return std::nullopt;
     }
-    auto got = measure_memory(cores, {.buffer = *buffer}, until);
+    auto got = measure_memory(cores, {.buffer = *buffer}, share());
     if (!got) {
       r.verdicts.push_back(not_measured("memory/bandwidth", where, "memory of " + where, "memory of " + where + ": " + got.error().message()));
       return std::nullopt;
@@ -162,14 +173,21 @@ inline memory_model probe_memory(report& r, const core_layout& layout, const pre
   };
   const auto core_name = [](std::uint32_t core) { return "core " + std::to_string(core); };
 
-  // One core at a time on small machines; on large ones the first of each NUMA domain, and all at once below.
-  std::vector<std::uint32_t> singles;
-  std::vector<std::uint32_t> all;
-  for (const usable_core& c : layout.cores) {
-    all.push_back(c.number);
-    const bool first = std::ranges::none_of(layout.cores, [&](const usable_core& o) { return o.numa == c.numa && o.number < c.number; });
-    if (layout.cores.size() <= 4 || first) singles.push_back(c.number);
+  // Working sets of the collectives first, on the cores that the ranks will use: the model needs them.
+  const std::vector<std::uint32_t> used(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(std::min<std::size_t>(all.size(), options.ranks)));
+  model.cores = used.size();
+  for (const bytes size : options.sizes) {
+    const bytes buffer{std::max<std::uint64_t>(4096, size.value * options.ranks / std::max<std::size_t>(used.size(), 1))};
+    const deadline part = share();
+    if (layout.memory_available && 2 * buffer.value * used.size() > layout.memory_available->value / 4) continue;
+    if (const auto got = measure_memory(used, {.buffer = buffer, .repeats = 7, .most = 21}, part)) {
+      model.copy.emplace_back(size, got->front().together.median);
+      model.reduce_one_core = got->back().together.median / static_cast<double>(used.size());  // of the largest size in the end
+      passes += got->front().passes;
+      disturbed += got->front().disturbed;
+    }
   }
+
   std::optional<summary<bytes_per_second>> one_copy;
   std::vector<std::string> names;
   std::vector<summary<bytes_per_second>> each;
@@ -177,7 +195,6 @@ inline memory_model probe_memory(report& r, const core_layout& layout, const pre
     const auto got = run({core}, core_name(core));
     if (!got) continue;
     if (!one_copy || (*got)[0].together.median > one_copy->median) one_copy = (*got)[0].together;
-    model.reduce_one_core = std::max(model.reduce_one_core, (*got)[2].together.median);
     names.push_back(core_name(core));
     each.push_back((*got)[0].together);
   }
@@ -191,7 +208,6 @@ inline memory_model probe_memory(report& r, const core_layout& layout, const pre
         each = together->alone;
       }
     }
-  const auto domains = layout.numa_domains();
   std::vector<std::string> domain_names;
   std::vector<summary<bytes_per_second>> domain_rates;
   if (domains.size() > 1)
@@ -202,20 +218,6 @@ inline memory_model probe_memory(report& r, const core_layout& layout, const pre
         domain_rates.push_back((*got)[0].together);
       }
     }
-
-  // Working sets of the collectives, on the cores that the ranks will use.
-  std::vector<std::uint32_t> used(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(std::min<std::size_t>(all.size(), options.ranks)));
-  model.cores = used.size();
-  for (const bytes size : options.sizes) {
-    const bytes buffer{std::max<std::uint64_t>(4096, size.value * options.ranks / used.size())};
-    if (layout.memory_available && 2 * buffer.value * used.size() > layout.memory_available->value / 4) continue;
-    if (const auto got = measure_memory(used, {.buffer = buffer, .repeats = 7, .most = 21}, until)) {
-      model.copy.emplace_back(size, got->front().together.median);
-      model.reduce_one_core = std::max(model.reduce_one_core, got->back().together.median / static_cast<double>(used.size()));
-      passes += got->front().passes;
-      disturbed += got->front().disturbed;
-    }
-  }
 
   const double loaded = layout.load.value_or(0) / static_cast<double>(std::max<std::size_t>(all.size(), 1));
   model.busy = (passes > 0 && 5 * disturbed > passes) || loaded > 0.5;
@@ -234,6 +236,7 @@ inline memory_model probe_memory(report& r, const core_layout& layout, const pre
     v.measured = together->together.median;
     v.expected = one_copy->median;
     v.sentence = "memory: " + counted(all.size(), "core") + " together copy at " + to_string(together->together.median) + ", " + fixed_2(gain) + " times one core";
+    if (model.busy) v.sentence += " (other programs were running)";
     if (collapsed) {
       v.headline = "memory slower with all cores";
       v.evidence = model.evidence;

@@ -53,7 +53,7 @@ struct plan_figure {
   std::optional<double> share_of_bound;          ///< bound over prediction: 1 is optimal
   std::string proof;                             ///< what the verifier proved; empty when it was not verified
   std::vector<std::string> reasons;
-  std::string trust_note;                        ///< how the capacities are known that it rests on
+  std::optional<bytes_per_second> copy;          ///< measured copy rate that the prediction rests on
 };
 
 /// What a collective between local ranks reached.

@@ -97,7 +97,7 @@ inline io::json to_json(const report& r) {
     j["plans"].push_back({{"collective", std::string(to_string(p.collective))}, {"size_bytes", p.size.value}, {"plan", p.chosen},
                           {"predicted_seconds", p.predicted ? json(p.predicted->value) : json(nullptr)},
                           {"share_of_bound", p.share_of_bound ? json(*p.share_of_bound) : json(nullptr)},
-                          {"proof", p.proof.empty() ? json(nullptr) : json(p.proof)}, {"reasons", p.reasons}, {"trust", p.trust_note}});
+                          {"proof", p.proof.empty() ? json(nullptr) : json(p.proof)}, {"reasons", p.reasons}, {"copy_bytes_per_second", detail::rate_json(p.copy)}});
 
   j["collectives"] = json::array();
   for (const collective_figure& c : r.collectives)

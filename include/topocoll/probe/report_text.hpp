@@ -136,29 +136,27 @@ inline std::string memory_text(const report& r) {
     disturbed += m.disturbed;
   }
   flush();
-  return text + table.text();
+  text += table.text();
+  std::size_t all = 0;
+  std::size_t bad = 0;
+  for (const memory_figure& m : r.memory) {
+    all += m.passes;
+    bad += m.disturbed;
+  }
+  if (5 * bad > all) text += "  other programs took the cores away in " + std::to_string(bad) + " of " + std::to_string(all) + " passes: figures are lower than when idle\n";
+  return text;
 }
 
 inline std::string plans_text(const report& r) {
   std::string text = "Plans for " + std::to_string(r.ranks) + " ranks on this machine\n";
   if (r.plans.empty()) return text + "  none\n";
-  detail::text_table table({"collective", ">size", "plan", ">predicted", ">of bound", "verified"});
+  detail::text_table table({"collective", ">size", ">copy GB/s", "plan", ">predicted", ">of bound", "proved", "why"});
   for (const plan_figure& p : r.plans)
-    table.add({std::string(to_string(p.collective)), to_string(p.size), p.chosen, p.predicted ? to_string(*p.predicted) : "not known",
-               p.share_of_bound ? detail::percent(*p.share_of_bound) : "not known", p.proof.empty() ? "no" : p.proof});
+    table.add({std::string(to_string(p.collective)), to_string(p.size), p.copy ? detail::gigabytes(*p.copy) : "", p.chosen,
+               p.predicted ? to_string(*p.predicted) : "not known", p.share_of_bound ? detail::percent(*p.share_of_bound) : "not known",
+               p.proof.empty() ? "no" : p.proof, p.reasons.empty() ? "" : p.reasons.front()});
   text += table.text();
-  std::vector<std::string> said;
-  for (const plan_figure& p : r.plans) {
-    for (const std::string& reason : p.reasons) {
-      const std::string line = "  why " + std::string(to_string(p.collective)) + " by " + p.chosen + ": " + reason;
-      bool known = false;
-      for (const std::string& s : said) known = known || s == line;
-      if (!known) said.push_back(line);
-    }
-  }
-  for (const std::string& line : said) text += detail::wrapped(line.substr(2), 4, 110).insert(0, "  ") + "\n";
-  if (!r.plans.front().trust_note.empty()) text += "  " + detail::wrapped(r.plans.front().trust_note, 4, 110) + "\n";
-  return text;
+  return text + "  copy: measured at this working set, on the cores that the ranks share\n";
 }
 
 inline std::string collectives_text(const report& r) {

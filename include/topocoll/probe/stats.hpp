@@ -2,7 +2,7 @@
 #pragma once
 // Statistics that survive outliers: median, median absolute deviation, quantiles, intervals; empty when samples are too few.
 #include <algorithm>
-#include <cmath>
+#include <cstdlib>
 #include <concepts>
 #include <cstddef>
 #include <optional>

@@ -10,7 +10,6 @@
 #include <string_view>
 #include <utility>
 #include <vector>
-
 #include <topocoll/core/finding.hpp>
 #include <topocoll/core/result.hpp>
 #include <topocoll/core/units.hpp>
@@ -46,11 +45,11 @@ inline constexpr std::uint32_t topology_schema_version = 1;
 
 namespace detail {
 
-
 /// True when `b` is `a` the other way round with the same figures.
 [[nodiscard]] inline bool is_mirror(const link& a, const link& b) {
   return a.from == b.to && a.to == b.from && a.kind == b.kind && a.generation == b.generation && a.lanes == b.lanes &&
-         a.nominal == b.nominal && a.current == b.current && a.capacity == b.capacity && a.how == b.how && a.reason == b.reason;
+         a.nominal == b.nominal && a.current == b.current && a.capacity == b.capacity && a.how == b.how &&
+         a.reason == b.reason;
 }
 
 [[nodiscard]] inline io::json json_of(const summary& s) {
@@ -108,17 +107,21 @@ class topology_reader {
     if (auto version = io::read_schema(document, topology_schema, topology_schema_version, top); !version)
       return std::move(version).error();
     if (!text(document, "source", top, f_.source)) return std::move(why_);
-    if (!each(document, "nodes", top, true, [this](const io::json& o, const io::json_place& at) { return read_node(o, at); }) ||
+    if (!each(document, "nodes", top, true,
+              [this](const io::json& o, const io::json_place& at) { return read_node(o, at); }) ||
         !index_keys(top) ||
-        !each(document, "links", top, true, [this](const io::json& o, const io::json_place& at) { return read_link(o, at); }) ||
-        !each(document, "findings", top, false, [this](const io::json& o, const io::json_place& at) { return read_finding(o, at); }))
+        !each(document, "links", top, true,
+              [this](const io::json& o, const io::json_place& at) { return read_link(o, at); }) ||
+        !each(document, "findings", top, false,
+              [this](const io::json& o, const io::json_place& at) { return read_finding(o, at); }))
       return std::move(why_);
     return std::move(f_);
   }
 
  private:
   template <class Read>
-  bool each(const io::json& document, std::string_view name, const io::json_place& top, bool required, const Read& read) {
+  bool each(const io::json& document, std::string_view name, const io::json_place& top, bool required,
+            const Read& read) {
     if (!required && io::find_field(document, name) == nullptr) return true;
     auto items = io::read_array(document, name, top);
     if (!items) return refuse(std::move(items).error());
@@ -138,7 +141,8 @@ class topology_reader {
         !word(o, "trust", at, trust::assumed, n.how) || !number(o, "index", at, n.index) ||
         !number(o, "global_rank", at, n.global_rank) || !number(o, "numa", at, n.numa))
       return false;
-    if (n.key.empty()) return refuse(fail(errc::malformed_input, (at / "key").text() + " is empty", "give the node an address"));
+    if (n.key.empty())
+      return refuse(fail(errc::malformed_input, (at / "key").text() + " is empty", "give the node an address"));
     if (io::find_field(o, "facts") != nullptr) {
       auto facts = io::read_object(o, "facts", at);
       if (!facts) return refuse(std::move(facts).error());
@@ -173,7 +177,8 @@ class topology_reader {
   bool end(const io::json& o, const char* name, const io::json_place& at, node_id& v) {
     std::string key;
     if (!required_text(o, name, at, key)) return false;
-    const auto it = std::ranges::lower_bound(by_key_, key, {}, [this](node_id w) -> const std::string& { return key_of(w); });
+    const auto it =
+        std::ranges::lower_bound(by_key_, key, {}, [this](node_id w) -> const std::string& { return key_of(w); });
     if (it == by_key_.end() || key_of(*it) != key)
       return refuse(fail(errc::malformed_input, (at / name).text() + ": there is no node with the key '" + key + "'",
                          "add the node, or remove the link"));
@@ -192,7 +197,8 @@ class topology_reader {
         !rate(o, "capacity_bytes_per_second", at, capacity))
       return false;
     if (l.from == l.to)
-      return refuse(fail(errc::malformed_input, at.text() + " joins '" + key_of(l.from) + "' to itself", "remove the link"));
+      return refuse(
+          fail(errc::malformed_input, at.text() + " joins '" + key_of(l.from) + "' to itself", "remove the link"));
     if (!capacity)
       return refuse(fail(errc::malformed_input, at.text() + " has no field 'capacity_bytes_per_second'",
                          "give it the rate that models should use, or 0 for a dead link"));
@@ -212,8 +218,8 @@ class topology_reader {
     finding f;
     std::optional<double> confidence;
     if (!word(o, "severity", at, severity::fault, f.level) || !text(o, "where", at, f.where) ||
-        !required_text(o, "what", at, f.what) || !text(o, "evidence", at, f.evidence) || !text(o, "next_step", at, f.next_step) ||
-        !number(o, "confidence", at, confidence))
+        !required_text(o, "what", at, f.what) || !text(o, "evidence", at, f.evidence) ||
+        !text(o, "next_step", at, f.next_step) || !number(o, "confidence", at, confidence))
       return false;
     f.confidence = confidence.value_or(1);
     f_.findings.push_back(std::move(f));
@@ -261,7 +267,8 @@ class topology_reader {
       }
       known += (i == 0 ? "" : ", ") + std::string(one);
     }
-    return refuse(fail(errc::malformed_input, (at / name).text() + " is '" + found + "', which is not known", "use one of " + known));
+    return refuse(fail(errc::malformed_input, (at / name).text() + " is '" + found + "', which is not known",
+                       "use one of " + known));
   }
   bool refuse(failure why) {
     why_ = std::move(why);

@@ -7,7 +7,6 @@
 #include <string>
 #include <string_view>
 #include <vector>
-
 #include <topocoll/core/units_text.hpp>
 #include <topocoll/topo/graph.hpp>
 #include <topocoll/topo/groups.hpp>
@@ -79,7 +78,8 @@ namespace detail {
 /// Whether two links that run in opposite directions can be drawn as one.
 [[nodiscard]] inline bool drawn_alike(const link& a, const link& b) {
   return a.from == b.to && a.to == b.from && a.kind == b.kind && a.generation == b.generation && a.lanes == b.lanes &&
-         a.nominal == b.nominal && a.current == b.current && a.capacity == b.capacity && (a.how == trust::assumed) == (b.how == trust::assumed);
+         a.nominal == b.nominal && a.current == b.current && a.capacity == b.capacity &&
+         (a.how == trust::assumed) == (b.how == trust::assumed);
 }
 
 /// What a link is in the drawing.
@@ -100,7 +100,8 @@ enum class drawn : std::uint8_t { arrow, line, nothing };
   std::vector<std::uint32_t> open;  // links between the current two nodes that have no partner yet
   for (std::size_t i = 0; i < order.size(); ++i) {
     if (i > 0 && (low(order[i]) != low(order[i - 1]) || high(order[i]) != high(order[i - 1]))) open.clear();
-    const auto partner = std::ranges::find_if(open, [&](std::uint32_t e) { return drawn_alike(g.at(link_id{e}), g.at(link_id{order[i]})); });
+    const auto partner = std::ranges::find_if(
+        open, [&](std::uint32_t e) { return drawn_alike(g.at(link_id{e}), g.at(link_id{order[i]})); });
     if (partner == open.end()) {
       open.push_back(order[i]);
       continue;
@@ -115,14 +116,16 @@ enum class drawn : std::uint8_t { arrow, line, nothing };
 }  // namespace detail
 
 inline std::string to_dot(const graph& g) {
-  std::string text = "digraph topology {\n  graph [rankdir=TB label=" + detail::dot_quoted(g.source()) + "]\n  node [fontname=\"sans-serif\"]\n"
-                                            "  edge [fontname=\"sans-serif\" fontsize=9]\n";
+  std::string text = "digraph topology {\n  graph [rankdir=TB label=" + detail::dot_quoted(g.source()) +
+                     "]\n  node [fontname=\"sans-serif\"]\n"
+                     "  edge [fontname=\"sans-serif\" fontsize=9]\n";
   const auto add_node = [&](node_id v, const char* indent) {
     const node& n = g.at(v);
     std::string label = label_of(n);
     if (const auto address = pci_part(n.key); !address.empty() && label.find(address) == std::string::npos)
       label += '\n' + std::string(address);
-    text += indent + detail::dot_quoted(n.key) + " [label=" + detail::dot_quoted(label) + ' ' + detail::dot_style(n.kind) + "]\n";
+    text += indent + detail::dot_quoted(n.key) + " [label=" + detail::dot_quoted(label) + ' ' +
+            detail::dot_style(n.kind) + "]\n";
   };
   std::size_t number = 0;
   for (const group& h : hosts(g)) {
@@ -137,14 +140,15 @@ inline std::string to_dot(const graph& g) {
   for (std::uint32_t e = 0; e < g.link_count(); ++e) {
     if (as[e] == detail::drawn::nothing) continue;
     const link& l = g.at(link_id{e});
-    std::string label = l.kind == link_kind::internal || l.kind == link_kind::memory || l.kind == link_kind::cpu ? "" : make_of(l);
+    std::string label =
+        l.kind == link_kind::internal || l.kind == link_kind::memory || l.kind == link_kind::cpu ? "" : make_of(l);
     if (l.kind != link_kind::infiniband && l.kind != link_kind::ethernet)
       label += (label.empty() ? "" : "\n") + to_string(l.nominal.value_or(l.capacity));
     // A line has no direction, so it can be written downwards: CPUs end up on top, the network at the bottom.
     const bool line = as[e] == detail::drawn::line;
     const bool turned = line && detail::drawn_level(g.at(l.to).kind) < detail::drawn_level(g.at(l.from).kind);
-    text += "  " + detail::dot_quoted(g.at(turned ? l.to : l.from).key) + " -> " + detail::dot_quoted(g.at(turned ? l.from : l.to).key) +
-            " [label=" + detail::dot_quoted(label);
+    text += "  " + detail::dot_quoted(g.at(turned ? l.to : l.from).key) + " -> " +
+            detail::dot_quoted(g.at(turned ? l.from : l.to).key) + " [label=" + detail::dot_quoted(label);
     if (line) text += " dir=none";
     if (l.kind == link_kind::cpu) text += " constraint=false";
     if (l.how == trust::assumed) text += " style=dashed";

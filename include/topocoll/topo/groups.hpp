@@ -8,7 +8,6 @@
 #include <string>
 #include <utility>
 #include <vector>
-
 #include <topocoll/core/ids.hpp>
 #include <topocoll/topo/graph.hpp>
 #include <topocoll/topo/kinds.hpp>
@@ -23,10 +22,10 @@ struct group {
 
 /// NICs that belong to one rail.
 struct rail {
-  std::uint32_t index = 0;       ///< position of its NICs in their hosts, counted over NICs that have a cable
-  std::vector<node_id> nics;     ///< at most one of each host
-  std::vector<node_id> leaves;   ///< where they plug in; none in a graph without a fabric
-  bool shares_leaf = false;      ///< a leaf of this rail serves another rail too: the fabric is not rail-optimised
+  std::uint32_t index = 0;      ///< position of its NICs in their hosts, counted over NICs that have a cable
+  std::vector<node_id> nics;    ///< at most one of each host
+  std::vector<node_id> leaves;  ///< where they plug in; none in a graph without a fabric
+  bool shares_leaf = false;     ///< a leaf of this rail serves another rail too: the fabric is not rail-optimised
 };
 
 /// Nodes by host, hosts in the order of their first node; fabric switches belong to none. Cost: O(n log n).
@@ -80,7 +79,8 @@ inline std::vector<group> hosts(const graph& g) {
       all.back().nodes.push_back({v});
       continue;
     }
-    const auto it = std::ranges::lower_bound(by_name, host, {}, [&](std::size_t i) -> const std::string& { return all[i].name; });
+    const auto it =
+        std::ranges::lower_bound(by_name, host, {}, [&](std::size_t i) -> const std::string& { return all[i].name; });
     if (it != by_name.end() && all[*it].name == host) {
       all[*it].nodes.push_back({v});
       continue;

@@ -3,7 +3,6 @@
 // Joins what several sources could tell into one fragment: the same key is the same device, the better-trusted fact wins.
 #include <span>
 #include <string>
-
 #include <topocoll/core/finding.hpp>
 #include <topocoll/core/result.hpp>
 #include <topocoll/topo/graph.hpp>

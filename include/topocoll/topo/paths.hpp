@@ -7,7 +7,6 @@
 #include <span>
 #include <utility>
 #include <vector>
-
 #include <topocoll/core/ids.hpp>
 #include <topocoll/core/units.hpp>
 #include <topocoll/topo/concepts.hpp>
@@ -17,8 +16,8 @@ namespace topocoll { inline namespace v0 { namespace topo {
 
 /// A way from one node to another.
 struct path {
-  std::vector<link_id> links;    ///< in order; none from a node to itself
-  std::optional<link_id> limit;  ///< the first of the links with the least capacity
+  std::vector<link_id> links;         ///< in order; none from a node to itself
+  std::optional<link_id> limit;       ///< the first of the links with the least capacity
   bytes_per_second rate = unlimited;  ///< capacity of `limit`; infinite without links
 
   [[nodiscard]] bool crosses(link_id e) const {
@@ -118,7 +117,8 @@ template <LinkGraph G>
 template <LinkGraph G>
 class reversed {
  public:
-  explicit reversed(const G& g) : forward_(&g), first_(g.node_count() + 1, 0), in_(g.link_count()), tail_(g.link_count()) {
+  explicit reversed(const G& g)
+      : forward_(&g), first_(g.node_count() + 1, 0), in_(g.link_count()), tail_(g.link_count()) {
     const auto n = static_cast<std::uint32_t>(g.node_count());
     for (std::uint32_t v = 0; v < n; ++v)
       for (const link_id e : g.out_links({v})) {
@@ -171,7 +171,8 @@ class next_hops {
       for (const link_id e : at(v)) count_[v.value] += count_[forward.head(e).value];
   }
   template <LinkGraph G>
-  next_hops(const G& g, node_id destination, closed_parts closed = {}) : next_hops(reversed<G>(g), destination, closed) {}
+  next_hops(const G& g, node_id destination, closed_parts closed = {})
+      : next_hops(reversed<G>(g), destination, closed) {}
 
   [[nodiscard]] node_id destination() const { return destination_; }
   [[nodiscard]] bool reaches(node_id v) const { return hops_[v.value] != detail::not_reached; }
@@ -189,7 +190,8 @@ class next_hops {
   template <LinkGraph G>
   [[nodiscard]] bool leads_nearer(const G& g, std::uint32_t v, link_id e, closed_parts closed) const {
     const node_id w = g.head(e);
-    if (hops_[v] == detail::not_reached || hops_[w.value] == detail::not_reached || hops_[w.value] + 1 != hops_[v]) return false;
+    if (hops_[v] == detail::not_reached || hops_[w.value] == detail::not_reached || hops_[w.value] + 1 != hops_[v])
+      return false;
     const bool passed = w == destination_ || closed.nodes.empty() || closed.nodes[w.value] == 0;
     const bool open = closed.links.empty() || closed.links[e.value] == 0;
     return passed && open && g.capacity(e).value > 0;
@@ -208,8 +210,8 @@ template <LinkGraph G>
 [[nodiscard]] std::vector<path> equal_paths(const G& g, const next_hops& ways, node_id from, std::size_t most) {
   std::vector<path> found;
   if (!ways.reaches(from)) return found;
-  std::vector<link_id> links;         // of the path being followed
-  std::vector<std::size_t> next{0};   // which link to try next at each of its nodes
+  std::vector<link_id> links;        // of the path being followed
+  std::vector<std::size_t> next{0};  // which link to try next at each of its nodes
   while (!next.empty() && found.size() < most) {
     const node_id v = links.empty() ? from : g.head(links.back());
     const auto choices = ways.at(v);

@@ -7,7 +7,6 @@
 #include <string>
 #include <utility>
 #include <vector>
-
 #include <topocoll/core/finding.hpp>
 #include <topocoll/core/ids.hpp>
 #include <topocoll/core/units.hpp>
@@ -28,8 +27,9 @@ struct path_rate {
   bytes_per_second rate{};       ///< 0 when there is no path; infinite from a node to itself
   std::optional<link_id> limit;  ///< the first link that limits it; empty in these two cases
   path_class kind = path_class::DIS;
-  trust how = trust::reported;   ///< of the least trusted link on the way
-  std::string why;    ///< "48.0 GB/s, limited by the Gen5 x16 uplink of switch 0000:18:00.0 (shared by 2 NICs)", then `doubt`
+  trust how = trust::reported;  ///< of the least trusted link on the way
+  std::string
+      why;  ///< "48.0 GB/s, limited by the Gen5 x16 uplink of switch 0000:18:00.0 (shared by 2 NICs)", then `doubt`
   std::string doubt;  ///< which figures on the way are only assumed, and for what reason; empty when none is
 };
 

@@ -7,7 +7,6 @@
 #include <cstdint>
 #include <string>
 #include <vector>
-
 #include <topocoll/topo/graph.hpp>
 #include <topocoll/topo/groups.hpp>
 #include <topocoll/topo/kinds.hpp>
@@ -18,12 +17,12 @@ namespace topocoll { inline namespace v0 { namespace topo {
 struct summary {
   std::size_t hosts = 0;
   std::size_t gpus = 0;
-  std::size_t nics = 0;          ///< network interfaces: the ports of an adapter that shows ports, else the adapter as one
+  std::size_t nics = 0;  ///< network interfaces: the ports of an adapter that shows ports, else the adapter as one
   std::size_t numa_domains = 0;
   std::size_t pcie_switches = 0;
-  std::size_t nvswitches = 0;    ///< NVSwitch planes, not chips
-  std::size_t switches = 0;      ///< leaves, spines and core switches
-  std::size_t links = 0;         ///< connections: both directions of one are one, parallel ones are several
+  std::size_t nvswitches = 0;  ///< NVSwitch planes, not chips
+  std::size_t switches = 0;    ///< leaves, spines and core switches
+  std::size_t links = 0;       ///< connections: both directions of one are one, parallel ones are several
 
   friend constexpr bool operator==(const summary&, const summary&) = default;
 };
@@ -69,14 +68,16 @@ struct connection {
   // Between two nodes there are as many connections of a kind as the direction with more links has.
   std::vector<detail::connection> ends;
   ends.reserve(g.link_count());
-  for (const link& l : g.links()) ends.push_back({std::min(l.from, l.to), std::max(l.from, l.to), l.kind, l.from < l.to});
+  for (const link& l : g.links())
+    ends.push_back({std::min(l.from, l.to), std::max(l.from, l.to), l.kind, l.from < l.to});
   std::ranges::sort(ends);
   std::size_t there = 0;
   std::size_t back = 0;
   for (std::size_t i = 0; i < ends.size(); ++i) {
     const detail::connection& c = ends[i];
     ++(c.upwards ? there : back);
-    if (i + 1 < ends.size() && ends[i + 1].low == c.low && ends[i + 1].high == c.high && ends[i + 1].kind == c.kind) continue;
+    if (i + 1 < ends.size() && ends[i + 1].low == c.low && ends[i + 1].high == c.high && ends[i + 1].kind == c.kind)
+      continue;
     s.links += std::max(there, back);
     there = back = 0;
   }

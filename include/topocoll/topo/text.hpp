@@ -3,17 +3,16 @@
 // A topology graph as a tree for people: hosts, NUMA domains, PCIe, NVLink, NICs, the fabric, and what is doubtful about it.
 #include <cstddef>
 #include <string>
-
 #include <topocoll/topo/graph.hpp>
 
 namespace topocoll { inline namespace v0 { namespace topo {
 
 /// How much the tree shows.
 struct text_options {
-  bool unicode = false;         ///< box characters instead of "|", "+-" and "`-"
-  bool everything = false;      ///< also PCIe devices and bridges that lead to no GPU and no NIC; nothing is summed up
-  std::size_t hosts = 8;        ///< hosts of different shape that are shown in full
-  std::size_t findings = 20;    ///< findings that are listed
+  bool unicode = false;       ///< box characters instead of "|", "+-" and "`-"
+  bool everything = false;    ///< also PCIe devices and bridges that lead to no GPU and no NIC; nothing is summed up
+  std::size_t hosts = 8;      ///< hosts of different shape that are shown in full
+  std::size_t findings = 20;  ///< findings that are listed
 };
 
 /// The graph as text, lines ending in newlines.

@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Nodes and links of a topology graph in words: "GPU 3 of node7", "Gen5 x16 uplink of switch 0000:18:00.0".
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
-
 #include <topocoll/core/ids.hpp>
 #include <topocoll/core/units.hpp>
 #include <topocoll/core/units_text.hpp>
@@ -33,7 +31,8 @@ namespace topocoll { inline namespace v0 { namespace topo {
 /// What a node is called within its host: its name, with the address where a name alone says little.
 [[nodiscard]] inline std::string label_of(const node& n) {
   const std::string_view address = pci_part(n.key);
-  const bool plumbing = n.kind == node_kind::pcie_switch || n.kind == node_kind::pcie_root || n.kind == node_kind::pcie_device;
+  const bool plumbing =
+      n.kind == node_kind::pcie_switch || n.kind == node_kind::pcie_root || n.kind == node_kind::pcie_device;
   if (plumbing && !address.empty()) return std::string(word_of(n.kind)) + ' ' + std::string(address);
   if (!n.name.empty()) return n.name;
   if (!address.empty()) return std::string(word_of(n.kind)) + ' ' + std::string(address);
@@ -94,24 +93,27 @@ namespace topocoll { inline namespace v0 { namespace topo {
 
 /// What lies below a PCIe link, away from the CPU.
 struct pcie_below {
-  node_id top;                  ///< the lower end of the link
-  std::vector<node_id> devices; ///< GPUs and NICs that have no other way up, `top` included
+  node_id top;                   ///< the lower end of the link
+  std::vector<node_id> devices;  ///< GPUs and NICs that have no other way up, `top` included
 };
 
-/// Finds the lower end of a PCIe link and what hangs on it. Cost: O(PCIe tree of the host).
+/// Finds the lower end of a PCIe link and what hangs on it. Cost: O(PCIe tree of the host), and a bit for each node.
 [[nodiscard]] inline pcie_below below(const graph& g, link_id e) {
   const auto search = [&](node_id top, node_id other, bool& reaches_cpu) {
     pcie_below part{top, {}};
-    std::vector<node_id> seen{top};
+    std::vector<node_id> found{top};
+    std::vector<bool> seen(g.node_count(), false);
+    seen[top.value] = true;
     reaches_cpu = g.at(top).kind == node_kind::cpu;
-    for (std::size_t i = 0; i < seen.size() && !reaches_cpu; ++i) {
-      const node_kind kind = g.at(seen[i]).kind;
-      if (kind == node_kind::gpu || kind == node_kind::nic) part.devices.push_back(seen[i]);
-      for (const link_id out : g.out_links(seen[i])) {
+    for (std::size_t i = 0; i < found.size() && !reaches_cpu; ++i) {
+      const node_kind kind = g.at(found[i]).kind;
+      if (kind == node_kind::gpu || kind == node_kind::nic) part.devices.push_back(found[i]);
+      for (const link_id out : g.out_links(found[i])) {
         const node_id next = g.head(out);
-        if (g.at(out).kind != link_kind::pcie || (seen[i] == top && next == other)) continue;
+        if (g.at(out).kind != link_kind::pcie || seen[next.value] || (found[i] == top && next == other)) continue;
         reaches_cpu = reaches_cpu || g.at(next).kind == node_kind::cpu;
-        if (std::ranges::find(seen, next) == seen.end()) seen.push_back(next);
+        seen[next.value] = true;
+        found.push_back(next);
       }
     }
     return part;
@@ -136,7 +138,9 @@ struct pcie_below {
   const node& b = g.at(l.to);
   const std::string make = make_of(l);
   const auto name = [&](node_id v) { return label_of(g, v, several_hosts); };
-  const auto between = [&](const std::string& what) { return what + " between " + name(l.from) + " and " + name(l.to); };
+  const auto between = [&](const std::string& what) {
+    return what + " between " + name(l.from) + " and " + name(l.to);
+  };
   switch (l.kind) {
     case link_kind::pcie: {
       const pcie_below lower = below(g, e);
@@ -146,7 +150,9 @@ struct pcie_below {
       for (const node_id v : lower.devices) gpus += g.at(v).kind == node_kind::gpu ? 1 : 0;
       const std::size_t nics = lower.devices.size() - gpus;
       if (gpus + nics < 2) return text;
-      const auto counted = [](std::size_t n, const char* what) { return std::to_string(n) + ' ' + what + (n == 1 ? "" : "s"); };
+      const auto counted = [](std::size_t n, const char* what) {
+        return std::to_string(n) + ' ' + what + (n == 1 ? "" : "s");
+      };
       return text + " (shared by " + (gpus > 0 ? counted(gpus, "GPU") : "") + (gpus > 0 && nics > 0 ? " and " : "") +
              (nics > 0 ? counted(nics, "NIC") : "") + ")";
     }

@@ -1,16 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <unistd.h>
-
 #include <cstdlib>
 #include <filesystem>
 #include <string>
 #include <string_view>
+#include <unistd.h>
 #include <vector>
-
 #include <topocoll/app/topo.hpp>
 #include <topocoll/io/file.hpp>
 #include <topocoll/io/json.hpp>
-
 #include <gtest/gtest.h>
 
 namespace app = topocoll::app;
@@ -121,13 +118,14 @@ TEST(topo_command, lists_every_pair_of_a_host_with_class_rate_and_reason) {
   const folder f;
   const answer a = run({"--from", f.write("machine.xml", machine_xml), "--paths"});
   EXPECT_EQ(a.code, app::exit_ok) << a.err;
-  EXPECT_EQ(a.out,
-            "from    to        class  rate       why\n"
-            "GPU 0   mlx5_0    PIX    48.0 GB/s  limited by the Gen5 x16 link of GPU 0\n"
-            "GPU 0   memory 0  PHB    48.0 GB/s  limited by the Gen5 x16 link of GPU 0 ?1\n"
-            "mlx5_0  memory 0  PHB    48.0 GB/s  limited by the Gen5 x16 link of mlx5_0 ?1\n"
-            "\n"
-            "  ?1  the figure of the memory of NUMA 0 is assumed (nobody reports it; taken as four channels of DDR4-3200)\n");
+  EXPECT_EQ(
+      a.out,
+      "from    to        class  rate       why\n"
+      "GPU 0   mlx5_0    PIX    48.0 GB/s  limited by the Gen5 x16 link of GPU 0\n"
+      "GPU 0   memory 0  PHB    48.0 GB/s  limited by the Gen5 x16 link of GPU 0 ?1\n"
+      "mlx5_0  memory 0  PHB    48.0 GB/s  limited by the Gen5 x16 link of mlx5_0 ?1\n"
+      "\n"
+      "  ?1  the figure of the memory of NUMA 0 is assumed (nobody reports it; taken as four channels of DDR4-3200)\n");
 }
 
 TEST(topo_command, groups_the_pairs_of_a_fabric) {
@@ -183,7 +181,8 @@ TEST(topo_command, that_cannot_write_leaves_nothing) {
   EXPECT_EQ(a.out, "");
   EXPECT_EQ(std::ranges::count(a.err, '\n'), 1);
   EXPECT_NE(a.err.find("none/out.json"), std::string::npos);
-  EXPECT_EQ(run({"--fabric", "pcie", "--output", "/dev/full"}).err, "topocoll: the disk is full: cannot write '/dev/full'; free space or choose another place\n");
+  EXPECT_EQ(run({"--fabric", "pcie", "--output", "/dev/full"}).err,
+            "topocoll: the disk is full: cannot write '/dev/full'; free space or choose another place\n");
 }
 
 TEST(topo_command, answers_a_mistake_with_one_sentence_and_nothing_else) {
@@ -191,10 +190,21 @@ TEST(topo_command, answers_a_mistake_with_one_sentence_and_nothing_else) {
   const std::string cut = f.write("cut.xml", std::string(machine_xml).substr(0, 300));
   const std::string empty = f.write("empty", "");
   const std::string newer = f.write("newer.json", R"({"schema":"topocoll.topology/9","nodes":[],"links":[]})");
-  const std::vector<std::vector<std::string_view>> mistakes = {
-      {"--form", "x"},           {"stray"},          {"--json", "--dot"},         {"--json", "--tree"},  {"--nvb"},
-      {"--from", "/none"},       {"--from", cut},    {"--from", f.path()},        {"--from", empty},     {"--from", newer},
-      {"--fabric", "dgx-x9000"}, {"--fabric", ""},   {"--fabric", "pcie:nodes=0"}, {"--from"},           {"--root", f.path()}};
+  const std::vector<std::vector<std::string_view>> mistakes = {{"--form", "x"},
+                                                               {"stray"},
+                                                               {"--json", "--dot"},
+                                                               {"--json", "--tree"},
+                                                               {"--nvb"},
+                                                               {"--from", "/none"},
+                                                               {"--from", cut},
+                                                               {"--from", f.path()},
+                                                               {"--from", empty},
+                                                               {"--from", newer},
+                                                               {"--fabric", "dgx-x9000"},
+                                                               {"--fabric", ""},
+                                                               {"--fabric", "pcie:nodes=0"},
+                                                               {"--from"},
+                                                               {"--root", f.path()}};
   for (const auto& args : mistakes) {
     SCOPED_TRACE(std::string(args[0]) + ' ' + std::string(args.back()));
     const answer a = run(args);
@@ -210,7 +220,8 @@ TEST(topo_command, helps) {
   const answer a = run({"--help"});
   EXPECT_EQ(a.code, app::exit_ok);
   EXPECT_EQ(a.err, "");
-  for (const char* option : {"--from", "--fabric", "--json", "--dot", "--tree", "--paths", "--output", "--root", "--host"})
+  for (const char* option :
+       {"--from", "--fabric", "--json", "--dot", "--tree", "--paths", "--output", "--root", "--host"})
     EXPECT_NE(a.out.find(option), std::string::npos) << option;
 }
 
@@ -244,7 +255,8 @@ TEST(topo_command, reads_or_refuses_every_captured_file_and_never_half) {
     EXPECT_EQ(a.err, "");
     const auto back = topocoll::topo::from_json(a.out, path);
     ASSERT_TRUE(back) << back.error().what;
-    for (const char* form : {"--tree", "--dot", "--paths"}) EXPECT_EQ(run({"--from", path, form}).code, app::exit_ok) << form;
+    for (const char* form : {"--tree", "--dot", "--paths"})
+      EXPECT_EQ(run({"--from", path, form}).code, app::exit_ok) << form;
   }
   EXPECT_GT(read, refused / 4) << refused << " refused";
   RecordProperty("read", static_cast<int>(read));

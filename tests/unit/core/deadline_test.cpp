@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <topocoll/core/deadline.hpp>
-
 #include <gtest/gtest.h>
 
 using namespace topocoll::literals;

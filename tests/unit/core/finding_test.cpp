@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <topocoll/core/finding.hpp>
-
 #include <gtest/gtest.h>
 
 using topocoll::trust;

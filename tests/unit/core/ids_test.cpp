@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <type_traits>
-
 #include <topocoll/core/ids.hpp>
-
 #include <gtest/gtest.h>
 
 using topocoll::link_id;

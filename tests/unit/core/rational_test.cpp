@@ -3,9 +3,7 @@
 #include <cstdint>
 #include <limits>
 #include <numeric>
-
 #include <topocoll/core/rational.hpp>
-
 #include <gtest/gtest.h>
 
 using topocoll::rational;
@@ -71,7 +69,8 @@ TEST(rational, survives_intermediate_results_of_more_than_64_bits) {
 TEST(rational, that_is_invalid_spreads_and_equals_nothing) {
   const rational bad(1, 0);
   const rational one(1);
-  for (const rational r : {bad + one, one + bad, bad - one, bad * one, one * bad, bad / one, one / bad}) EXPECT_FALSE(r.valid());
+  for (const rational r : {bad + one, one + bad, bad - one, bad * one, one * bad, bad / one, one / bad})
+    EXPECT_FALSE(r.valid());
   EXPECT_FALSE(bad == bad);
   EXPECT_EQ(bad <=> one, std::partial_ordering::unordered);
   EXPECT_FALSE(bad < one);

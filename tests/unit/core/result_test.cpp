@@ -2,9 +2,7 @@
 #include <memory>
 #include <string>
 #include <utility>
-
 #include <topocoll/core/result.hpp>
-
 #include <gtest/gtest.h>
 
 using topocoll::errc;

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <limits>
-
 #include <topocoll/core/units.hpp>
-
 #include <gtest/gtest.h>
 
 using namespace topocoll::literals;

@@ -1,16 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <sys/resource.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <csignal>
 #include <cstdlib>
 #include <filesystem>
 #include <string>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
 #include <vector>
-
 #include <topocoll/io/file.hpp>
-
 #include <gtest/gtest.h>
 
 namespace io = topocoll::io;

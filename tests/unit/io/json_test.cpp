@@ -3,9 +3,7 @@
 #include <cstdint>
 #include <limits>
 #include <string>
-
 #include <topocoll/io/json.hpp>
-
 #include <gtest/gtest.h>
 
 namespace io = topocoll::io;
@@ -41,7 +39,9 @@ TEST(parse_json, says_when_the_text_ends_too_early) {
 
 TEST(parse_json, says_when_there_is_no_text) { EXPECT_EQ(failure_of(""), "a.json:1:1: not JSON: the text is empty"); }
 
-TEST(parse_json, refuses_what_follows_the_value) { EXPECT_NE(failure_of("{} {}").find("a.json:1:4"), std::string::npos); }
+TEST(parse_json, refuses_what_follows_the_value) {
+  EXPECT_NE(failure_of("{} {}").find("a.json:1:4"), std::string::npos);
+}
 
 TEST(parse_json, refuses_a_number_beyond_double) {
   EXPECT_EQ(failure_of("[1e999]"), "a.json:1:6: not JSON: the number 1e999 is too large");
@@ -107,7 +107,8 @@ TEST(read_field, names_the_place_and_both_types) {
   const io::json o = must_parse(R"({"u":4294967296,"i":-5,"d":2.5,"n":null})");
   const io::json_place top("a.json");
   const io::json_place at = top / "links" / 2;
-  EXPECT_EQ(io::read_field<std::uint32_t>(o, "u", at).error().what, "a.json: /links/2/u is 4294967296, more than 4294967295");
+  EXPECT_EQ(io::read_field<std::uint32_t>(o, "u", at).error().what,
+            "a.json: /links/2/u is 4294967296, more than 4294967295");
   EXPECT_EQ(io::read_field<std::uint32_t>(o, "i", at).error().what,
             "a.json: /links/2/i is number, not a whole number that is not negative");
   EXPECT_EQ(io::read_field<std::int64_t>(o, "d", at).error().what, "a.json: /links/2/d is number, not a whole number");
@@ -146,8 +147,9 @@ TEST(read_schema, takes_older_versions_and_refuses_newer_ones_with_both_numbers)
 
 TEST(read_schema, refuses_other_schemas) {
   const io::json_place at("a.json");
-  for (const char* text : {R"({"schema":"topocoll.y/1"})", R"({"schema":"topocoll.x/"})", R"({"schema":"topocoll.x/0"})",
-                           R"({"schema":"topocoll.x/1.5"})", R"({"schema":"topocoll.x/99999999999"})", R"({"schema":1})",
-                           R"({"schema":""})", R"({})", R"([])"})
+  for (const char* text :
+       {R"({"schema":"topocoll.y/1"})", R"({"schema":"topocoll.x/"})", R"({"schema":"topocoll.x/0"})",
+        R"({"schema":"topocoll.x/1.5"})", R"({"schema":"topocoll.x/99999999999"})", R"({"schema":1})",
+        R"({"schema":""})", R"({})", R"([])"})
     EXPECT_FALSE(io::read_schema(must_parse(text), "topocoll.x", 1, at)) << text;
 }

@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cstdint>
 #include <string_view>
-
 #include <topocoll/topo/address.hpp>
-
 #include <gtest/gtest.h>
 
 using topocoll::topo::pci_address;
@@ -17,9 +15,10 @@ TEST(pci_address, is_read_with_and_without_domain_in_either_case) {
 }
 
 TEST(pci_address, refuses_everything_else) {
-  for (const std::string_view text : {"", "1b", "1b:00", "1b:00.", ":00.0", "0000:1b:00.8", "0000:1b:20.0", "000000000:1b:00.0",
-                                      "0000:1bb:00.0", "0000:1b:000.0", "0000:1b:00.00.0", "0000:1b.00.0", "0000:1b:00:0",
-                                      "0000:1b:0g.0", " 0000:1b:00.0", "0000:1b:00.0 ", "0x1b:00.0", "0:0:0:0.0"})
+  for (const std::string_view text :
+       {"", "1b", "1b:00", "1b:00.", ":00.0", "0000:1b:00.8", "0000:1b:20.0", "000000000:1b:00.0", "0000:1bb:00.0",
+        "0000:1b:000.0", "0000:1b:00.00.0", "0000:1b.00.0", "0000:1b:00:0", "0000:1b:0g.0", " 0000:1b:00.0",
+        "0000:1b:00.0 ", "0x1b:00.0", "0:0:0:0.0"})
     EXPECT_FALSE(pci_address::parse(text)) << text;
 }
 
@@ -32,8 +31,8 @@ TEST(pci_address, is_written_as_the_kernel_does) {
 TEST(pci_address, reads_back_what_it_writes) {
   for (std::uint32_t i = 0; i < 5000; ++i) {
     const std::uint32_t mixed = i * 2654435761U;
-    const pci_address a{mixed >> (i % 32), static_cast<std::uint8_t>(mixed), static_cast<std::uint8_t>(mixed >> 8U & 31U),
-                        static_cast<std::uint8_t>(mixed >> 16U & 7U)};
+    const pci_address a{mixed >> (i % 32), static_cast<std::uint8_t>(mixed),
+                        static_cast<std::uint8_t>(mixed >> 8U & 31U), static_cast<std::uint8_t>(mixed >> 16U & 7U)};
     EXPECT_EQ(pci_address::parse(to_string(a)), a) << to_string(a);
   }
 }

@@ -2,12 +2,10 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
-
 #include <topocoll/discover/describe.hpp>
 #include <topocoll/topo/codec.hpp>
-
-#include "parts.hpp"
 #include <gtest/gtest.h>
+#include "parts.hpp"
 
 namespace topo = topocoll::topo;
 using namespace topocoll_test;
@@ -57,8 +55,10 @@ void expect_round_trip(const topo::graph& g) {
   ASSERT_EQ(back->nodes.size(), g.node_count());
   ASSERT_EQ(back->links.size(), g.link_count());
   ASSERT_EQ(back->findings.size(), g.findings().size());
-  for (std::uint32_t v = 0; v < g.node_count() && !testing::Test::HasFailure(); ++v) expect_same(back->nodes[v], g.at(node_id{v}));
-  for (std::uint32_t e = 0; e < g.link_count() && !testing::Test::HasFailure(); ++e) expect_same(back->links[e], g.at(link_id{e}));
+  for (std::uint32_t v = 0; v < g.node_count() && !testing::Test::HasFailure(); ++v)
+    expect_same(back->nodes[v], g.at(node_id{v}));
+  for (std::uint32_t e = 0; e < g.link_count() && !testing::Test::HasFailure(); ++e)
+    expect_same(back->links[e], g.at(link_id{e}));
   for (std::size_t i = 0; i < g.findings().size(); ++i) expect_same(back->findings[i], g.findings()[i]);
 }
 
@@ -115,8 +115,9 @@ TEST(topology_codec, gives_back_every_field) { expect_round_trip(full_graph()); 
 TEST(topology_codec, gives_back_a_graph_of_nothing) { expect_round_trip(topo::graph{}); }
 
 TEST(topology_codec, gives_back_every_generated_cluster) {
-  for (const char* spec : {"dgx-h100", "dgx-h100:nodes=2", "dgx-h100:nodes=16,leaves=8,oversubscription=2", "dgx-a100:nodes=3", "dgx-1v",
-                           "dgx-b200:nodes=5", "gb200-nvl72", "gb200-nvl72:nodes=36", "pcie", "pcie:nodes=7"}) {
+  for (const char* spec :
+       {"dgx-h100", "dgx-h100:nodes=2", "dgx-h100:nodes=16,leaves=8,oversubscription=2", "dgx-a100:nodes=3", "dgx-1v",
+        "dgx-b200:nodes=5", "gb200-nvl72", "gb200-nvl72:nodes=36", "pcie", "pcie:nodes=7"}) {
     SCOPED_TRACE(spec);
     auto f = topocoll::describe(spec);
     ASSERT_TRUE(f) << f.error().what;
@@ -215,20 +216,24 @@ TEST(topology_codec, passes_over_unknown_fields) {
 
 TEST(topology_codec, refuses_a_newer_schema_with_both_numbers) {
   EXPECT_EQ(refusal("topology/1", "topology/2"),
-            "t.json: written in version 2 of topocoll.topology, but this program reads up to version 1; use a newer topocoll");
+            "t.json: written in version 2 of topocoll.topology, but this program reads up to version 1; use a newer "
+            "topocoll");
 }
 
 TEST(topology_codec, refuses_with_place_fact_and_remedy) {
-  EXPECT_EQ(refusal("\"key\": \"b\"", "\"key\": \"a\""), "t.json: /nodes/1 has the key 'a' of node 0; give every node its own key");
+  EXPECT_EQ(refusal("\"key\": \"b\"", "\"key\": \"a\""),
+            "t.json: /nodes/1 has the key 'a' of node 0; give every node its own key");
   EXPECT_EQ(refusal("\"to\": \"b\"", "\"to\": \"c\""),
             "t.json: /links/0/to: there is no node with the key 'c'; add the node, or remove the link");
   EXPECT_EQ(refusal("\"to\": \"b\"", "\"to\": \"a\""), "t.json: /links/0 joins 'a' to itself; remove the link");
-  EXPECT_EQ(refusal("\"kind\": \"pcie\"", "\"kind\": \"rope\""),
-            "t.json: /links/0/kind is 'rope', which is not known; use one of pcie, nvlink, xgmi, c2c, cpu, memory, internal, "
-            "infiniband, ethernet");
+  EXPECT_EQ(
+      refusal("\"kind\": \"pcie\"", "\"kind\": \"rope\""),
+      "t.json: /links/0/kind is 'rope', which is not known; use one of pcie, nvlink, xgmi, c2c, cpu, memory, internal, "
+      "infiniband, ethernet");
   EXPECT_EQ(refusal("1e9", "-1"), "t.json: /links/0/capacity_bytes_per_second is not a number of bytes per second");
   EXPECT_EQ(refusal("\"capacity_bytes_per_second\": 1e9, ", ""),
-            "t.json: /links/0 has no field 'capacity_bytes_per_second'; give it the rate that models should use, or 0 for a dead link");
+            "t.json: /links/0 has no field 'capacity_bytes_per_second'; give it the rate that models should use, or 0 "
+            "for a dead link");
   EXPECT_EQ(refusal("\"key\": \"a\"", "\"key\": \"\""), "t.json: /nodes/0/key is empty; give the node an address");
   EXPECT_EQ(refusal("\"x\": \"y\"", "\"x\": 5"), "t.json: /nodes/1/facts/x is number, not a text");
   EXPECT_EQ(refusal("\"trust\": \"reported\"}", "\"trust\": \"hoped\"}"),
@@ -240,5 +245,6 @@ TEST(topology_codec, refuses_with_place_fact_and_remedy) {
 
 TEST(topology_codec, refuses_a_text_that_was_cut_anywhere) {
   const std::string text = topo::to_json(full_graph());
-  for (std::size_t n = 0; n + 2 < text.size(); ++n) ASSERT_FALSE(topo::from_json(std::string_view(text).substr(0, n), "t")) << n;
+  for (std::size_t n = 0; n + 2 < text.size(); ++n)
+    ASSERT_FALSE(topo::from_json(std::string_view(text).substr(0, n), "t")) << n;
 }

@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <string>
 #include <string_view>
-
 #include <topocoll/discover/describe.hpp>
 #include <topocoll/topo/dot.hpp>
 #include <topocoll/topo/summary.hpp>
-
-#include "parts.hpp"
 #include <gtest/gtest.h>
+#include "parts.hpp"
 
 namespace topo = topocoll::topo;
 using namespace topocoll_test;

@@ -3,12 +3,10 @@
 #include <limits>
 #include <string>
 #include <vector>
-
 #include <topocoll/topo/concepts.hpp>
 #include <topocoll/topo/graph.hpp>
-
-#include "parts.hpp"
 #include <gtest/gtest.h>
+#include "parts.hpp"
 
 namespace topo = topocoll::topo;
 using namespace topocoll_test;
@@ -79,7 +77,8 @@ TEST(graph, refuses_what_cannot_be) {
   bad = p.f;
   bad.links[0].to = a;
   EXPECT_EQ(refusal(bad), ": a link joins 'h/pci:0000:a0:00.0' to itself");
-  for (const double capacity : {-1.0, std::numeric_limits<double>::quiet_NaN(), std::numeric_limits<double>::infinity()}) {
+  for (const double capacity :
+       {-1.0, std::numeric_limits<double>::quiet_NaN(), std::numeric_limits<double>::infinity()}) {
     bad = p.f;
     bad.links[1].capacity = {capacity};
     EXPECT_NE(refusal(bad), "");

@@ -2,11 +2,9 @@
 #include <cstdint>
 #include <string>
 #include <vector>
-
 #include <topocoll/topo/groups.hpp>
-
-#include "parts.hpp"
 #include <gtest/gtest.h>
+#include "parts.hpp"
 
 namespace topo = topocoll::topo;
 using namespace topocoll_test;

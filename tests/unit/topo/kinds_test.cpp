@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <string_view>
-
 #include <topocoll/topo/kinds.hpp>
-
 #include <gtest/gtest.h>
 
 namespace topo = topocoll::topo;
@@ -20,14 +18,17 @@ TEST(kinds, have_their_own_words) {
 }
 
 TEST(path_class, is_ordered_from_near_to_far_as_in_nccl) {
-  constexpr path_class order[] = {path_class::LOC, path_class::NVL, path_class::NVB, path_class::C2C, path_class::PIX, path_class::PXB,
-                                  path_class::P2C, path_class::PXN, path_class::PHB, path_class::SYS, path_class::NET, path_class::DIS};
+  constexpr path_class order[] = {path_class::LOC, path_class::NVL, path_class::NVB, path_class::C2C,
+                                  path_class::PIX, path_class::PXB, path_class::P2C, path_class::PXN,
+                                  path_class::PHB, path_class::SYS, path_class::NET, path_class::DIS};
   for (std::size_t i = 1; i < 12; ++i) EXPECT_LT(order[i - 1], order[i]);
 }
 
 TEST(switches, only_pass_data_on) {
-  for (const node_kind k : {node_kind::pcie_switch, node_kind::pcie_root, node_kind::nvswitch, node_kind::leaf, node_kind::spine, node_kind::core_switch})
+  for (const node_kind k : {node_kind::pcie_switch, node_kind::pcie_root, node_kind::nvswitch, node_kind::leaf,
+                            node_kind::spine, node_kind::core_switch})
     EXPECT_TRUE(topo::is_switch(k));
-  for (const node_kind k : {node_kind::gpu, node_kind::cpu, node_kind::host_memory, node_kind::pcie_device, node_kind::nic, node_kind::nic_port})
+  for (const node_kind k : {node_kind::gpu, node_kind::cpu, node_kind::host_memory, node_kind::pcie_device,
+                            node_kind::nic, node_kind::nic_port})
     EXPECT_FALSE(topo::is_switch(k));
 }

@@ -3,11 +3,9 @@
 #include <cstdint>
 #include <string>
 #include <vector>
-
 #include <topocoll/topo/merge.hpp>
-
-#include "parts.hpp"
 #include <gtest/gtest.h>
+#include "parts.hpp"
 
 namespace topo = topocoll::topo;
 using namespace topocoll_test;
@@ -22,15 +20,15 @@ std::string all_of(const topo::fragment& f) {
   const auto number = [](const auto& v) { return v ? std::to_string(*v) : std::string("-"); };
   const auto rate = [](const auto& v) { return v ? std::to_string(v->value) : std::string("-"); };
   for (const auto& n : f.nodes) {
-    text += n.key + '|' + to_string(n.kind) + '|' + n.name + '|' + n.host + '|' + number(n.index) + '|' + number(n.global_rank) + '|' +
-            number(n.numa) + '|' + to_string(n.how) + '|' + n.reason;
+    text += n.key + '|' + to_string(n.kind) + '|' + n.name + '|' + n.host + '|' + number(n.index) + '|' +
+            number(n.global_rank) + '|' + number(n.numa) + '|' + to_string(n.how) + '|' + n.reason;
     for (const auto& [name, value] : n.facts) text += '|' + name + '=' + value;
     text += '\n';
   }
   for (const auto& l : f.links)
-    text += std::to_string(l.from.value) + '>' + std::to_string(l.to.value) + '|' + to_string(l.kind) + '|' + std::to_string(l.generation) +
-            '|' + std::to_string(l.lanes) + '|' + rate(l.nominal) + '|' + rate(l.current) + '|' + std::to_string(l.capacity.value) + '|' +
-            to_string(l.how) + '|' + l.reason + '\n';
+    text += std::to_string(l.from.value) + '>' + std::to_string(l.to.value) + '|' + to_string(l.kind) + '|' +
+            std::to_string(l.generation) + '|' + std::to_string(l.lanes) + '|' + rate(l.nominal) + '|' +
+            rate(l.current) + '|' + std::to_string(l.capacity.value) + '|' + to_string(l.how) + '|' + l.reason + '\n';
   for (const auto& f2 : f.findings) text += f2.where + ": " + f2.what + " (" + f2.evidence + ")\n";
   return text;
 }
@@ -63,7 +61,8 @@ topo::fragment one_link(const std::string& source, double gigabytes, trust how, 
   parts p;
   p.f.source = source;
   const node_id cpu = p.cpu(0), gpu = p.gpu(0);
-  for (int i = 0; i < links; ++i) p.join(cpu, gpu, link_kind::pcie, gigabytes, how, how == trust::assumed ? "guessed" : "");
+  for (int i = 0; i < links; ++i)
+    p.join(cpu, gpu, link_kind::pcie, gigabytes, how, how == trust::assumed ? "guessed" : "");
   return p.f;
 }
 
@@ -263,7 +262,8 @@ TEST(merge, does_not_depend_on_the_order_of_the_fragments) {
         if (below(2) == 0) l.reason = "r" + std::to_string(below(2));
         f.links.push_back(std::move(l));
       }
-      for (std::uint32_t k = 0; k < below(3); ++k) f.findings.push_back({severity::note, "w", "f" + std::to_string(below(3)), "", "", 1});
+      for (std::uint32_t k = 0; k < below(3); ++k)
+        f.findings.push_back({severity::note, "w", "f" + std::to_string(below(3)), "", "", 1});
       parts.push_back(std::move(f));
     }
     std::vector<std::size_t> order(parts.size());

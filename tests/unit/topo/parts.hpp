@@ -4,10 +4,8 @@
 #include <cstdint>
 #include <string>
 #include <utility>
-
 #include <topocoll/core/units.hpp>
 #include <topocoll/topo/graph.hpp>
-
 #include <gtest/gtest.h>
 
 namespace topocoll_test {
@@ -32,8 +30,10 @@ struct parts {
     return f.add(std::move(n));
   }
   node_id gpu(std::uint32_t i, const std::string& host = "h") {
-    const node_id v = add(node_kind::gpu, "pci:0000:" + std::string(1, static_cast<char>('a' + i / 16)) + "0123456789abcdef"[i % 16] + ":00.0",
-                          "GPU " + std::to_string(i), host);
+    const node_id v =
+        add(node_kind::gpu,
+            "pci:0000:" + std::string(1, static_cast<char>('a' + i / 16)) + "0123456789abcdef"[i % 16] + ":00.0",
+            "GPU " + std::to_string(i), host);
     f.nodes[v.value].index = i;
     return v;
   }
@@ -46,7 +46,8 @@ struct parts {
     return add(node_kind::host_memory, "memory:" + std::to_string(i), "memory " + std::to_string(i), host);
   }
   node_id nic(std::uint32_t i, const std::string& host = "h") {
-    const node_id v = add(node_kind::nic, "pci:0000:0" + std::to_string(i) + ":00.0", "mlx5_" + std::to_string(i), host);
+    const node_id v =
+        add(node_kind::nic, "pci:0000:0" + std::to_string(i) + ":00.0", "mlx5_" + std::to_string(i), host);
     f.nodes[v.value].index = i;
     return v;
   }

@@ -5,10 +5,8 @@
 #include <optional>
 #include <span>
 #include <vector>
-
 #include <topocoll/topo/concepts.hpp>
 #include <topocoll/topo/paths.hpp>
-
 #include <gtest/gtest.h>
 
 using namespace topocoll::literals;

@@ -4,11 +4,9 @@
 #include <optional>
 #include <string>
 #include <vector>
-
 #include <topocoll/topo/routes.hpp>
-
-#include "parts.hpp"
 #include <gtest/gtest.h>
+#include "parts.hpp"
 
 namespace topo = topocoll::topo;
 using namespace topocoll_test;
@@ -154,7 +152,8 @@ TEST(classify, offers_pxn_only_when_asked) {
 
 TEST(classify, tells_chip_to_chip_links_apart) {
   parts p;
-  const node_id cpu = p.cpu(0), cpu1 = p.cpu(1), memory = p.memory(0), gpu = p.gpu(0), gpu1 = p.gpu(1), other = p.gpu(2), nic = p.nic(0);
+  const node_id cpu = p.cpu(0), cpu1 = p.cpu(1), memory = p.memory(0), gpu = p.gpu(0), gpu1 = p.gpu(1),
+                other = p.gpu(2), nic = p.nic(0);
   p.join(cpu, memory, link_kind::memory, 500);
   p.join(cpu, cpu1, link_kind::cpu, 100);
   p.join(cpu, gpu, link_kind::c2c, 450);
@@ -214,8 +213,9 @@ TEST(route, between_hosts_goes_out_by_the_near_nic_and_over_the_leaf) {
   const auto g = t.p.graph();
   const auto way = topo::route(g, t.gpu[0][1], t.gpu[1][1]);
   ASSERT_TRUE(way);
-  EXPECT_EQ(names_on(g, *way), (std::vector<std::string>{"a/pci:0000:f1:00.0", "a/pci:0000:01:00.0", "a/net:mlx5_1/1", "leaf:1",
-                                                         "b/net:mlx5_1/1", "b/pci:0000:01:00.0", "b/pci:0000:f1:00.0", "b/pci:0000:a1:00.0"}));
+  EXPECT_EQ(names_on(g, *way), (std::vector<std::string>{"a/pci:0000:f1:00.0", "a/pci:0000:01:00.0", "a/net:mlx5_1/1",
+                                                         "leaf:1", "b/net:mlx5_1/1", "b/pci:0000:01:00.0",
+                                                         "b/pci:0000:f1:00.0", "b/pci:0000:a1:00.0"}));
   EXPECT_EQ(topo::class_of(g, *way, t.gpu[0][1]), path_class::NET);
   EXPECT_EQ(way->rate.value, 50e9);
   EXPECT_EQ(topo::route(g, t.gpu[0][0], t.gpu[1][1])->rate.value, 25e9) << "over the spine";
@@ -288,7 +288,8 @@ TEST(route, to_the_other_rail_crosses_one_cpu_only_where_no_spine_joins_the_rail
 TEST(route, over_a_cpu_is_shorter_than_over_a_spine_but_not_taken) {
   // 7 links by the CPU, its NIC and one leaf; 8 by the near NIC, two leaves and the spine.
   parts p;
-  const node_id leaf0 = p.network(node_kind::leaf, 0), leaf1 = p.network(node_kind::leaf, 1), spine = p.network(node_kind::spine, 0);
+  const node_id leaf0 = p.network(node_kind::leaf, 0), leaf1 = p.network(node_kind::leaf, 1),
+                spine = p.network(node_kind::spine, 0);
   p.join(leaf0, spine, link_kind::infiniband, 10);
   p.join(leaf1, spine, link_kind::infiniband, 10);
   const node_id s = p.bridge("0000:18:00.0", node_kind::pcie_switch, "a"), cpu = p.cpu(0, "a"), gpu = p.gpu(0, "a");
@@ -344,7 +345,8 @@ struct every_way {
       if (seen[l.to.value] || l.capacity.value <= 0 || (cable && (!network || came_back))) continue;
       seen[l.to.value] = true;
       const bool switch_ahead = g.at(l.to).kind == node_kind::leaf;
-      go(l.to, {m.cpus, m.hops + 1, std::min(m.rate, l.capacity.value)}, false, was_out || cable, came_back || ((was_out || cable) && !switch_ahead));
+      go(l.to, {m.cpus, m.hops + 1, std::min(m.rate, l.capacity.value)}, false, was_out || cable,
+         came_back || ((was_out || cable) && !switch_ahead));
       seen[l.to.value] = false;
     }
   }
@@ -358,7 +360,8 @@ topo::graph random_machine(std::uint64_t seed) {
     return static_cast<std::uint32_t>(state >> 33U) % n;
   };
   parts p;
-  constexpr node_kind kinds[] = {node_kind::gpu, node_kind::cpu, node_kind::pcie_switch, node_kind::nic, node_kind::nic, node_kind::host_memory};
+  constexpr node_kind kinds[] = {node_kind::gpu, node_kind::cpu, node_kind::pcie_switch,
+                                 node_kind::nic, node_kind::nic, node_kind::host_memory};
   std::vector<node_id> inner, nics, leaves;
   const std::uint32_t n = 4 + below(4);
   for (std::uint32_t i = 0; i < n; ++i) {
@@ -371,7 +374,8 @@ topo::graph random_machine(std::uint64_t seed) {
     const std::uint32_t a = below(n), b = below(n);
     if (a != b && (a < n / 2) == (b < n / 2)) p.join(inner[a], inner[b], link_kind::pcie, below(4));
   }
-  for (const node_id nic : nics) p.join(nic, leaves[below(static_cast<std::uint32_t>(leaves.size()))], link_kind::infiniband, below(4));
+  for (const node_id nic : nics)
+    p.join(nic, leaves[below(static_cast<std::uint32_t>(leaves.size()))], link_kind::infiniband, below(4));
   if (leaves.size() > 1) p.join(leaves[0], leaves[1], link_kind::infiniband, 1 + below(3));
   return p.graph();
 }
@@ -393,7 +397,8 @@ TEST(routes, agree_with_trying_every_way_that_obeys_the_rule) {
         if (!way) continue;
         ++found;
         std::size_t cpus = 0;
-        for (std::size_t i = 0; i + 1 < way->links.size(); ++i) cpus += g.at(g.head(way->links[i])).kind == node_kind::cpu ? 1 : 0;
+        for (std::size_t i = 0; i + 1 < way->links.size(); ++i)
+          cpus += g.at(g.head(way->links[i])).kind == node_kind::cpu ? 1 : 0;
         ASSERT_EQ(cpus, best->cpus) << a << " to " << b;
         ASSERT_EQ(way->links.size(), best->hops) << a << " to " << b;
         ASSERT_EQ(way->rate.value, best->rate) << a << " to " << b;
@@ -434,14 +439,16 @@ TEST(expected_rate, says_when_a_figure_on_the_way_is_assumed) {
   const host h;
   const auto g = h.p.graph();
   const auto limit = topo::expected_rate(g, h.gpu0, h.gpu2);
-  EXPECT_EQ(limit.why, "22.0 GB/s, limited by the link between NUMA 0 and NUMA 1; this figure is assumed (nobody reports it)");
+  EXPECT_EQ(limit.why,
+            "22.0 GB/s, limited by the link between NUMA 0 and NUMA 1; this figure is assumed (nobody reports it)");
   EXPECT_EQ(limit.doubt, "this figure is assumed (nobody reports it)");
   EXPECT_EQ(limit.how, trust::assumed);
   host slow;
   slow.p.f.links[slow.top_link.value].capacity = slow.p.f.links[slow.top_link.value + 1].capacity = {4e9};
   const auto beside = topo::expected_rate(slow.p.graph(), slow.gpu0, slow.gpu2);
   EXPECT_EQ(beside.why,
-            "4.00 GB/s, limited by the Gen4 x16 uplink of switch 0000:18:00.0 (shared by 2 GPUs and 1 NIC); the figure of the link "
+            "4.00 GB/s, limited by the Gen4 x16 uplink of switch 0000:18:00.0 (shared by 2 GPUs and 1 NIC); the figure "
+            "of the link "
             "between NUMA 0 and NUMA 1 is assumed (nobody reports it)");
 }
 

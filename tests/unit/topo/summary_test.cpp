@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <topocoll/topo/summary.hpp>
-
-#include "parts.hpp"
 #include <gtest/gtest.h>
+#include "parts.hpp"
 
 namespace topo = topocoll::topo;
 using namespace topocoll_test;
@@ -43,7 +42,8 @@ TEST(summary, counts_ports_where_an_adapter_shows_them_and_the_adapter_where_not
 
 TEST(summary, counts_both_directions_once_parallel_links_each_and_a_single_direction_too) {
   parts p;
-  const node_id a = p.network(node_kind::leaf, 0), b = p.network(node_kind::spine, 0), c = p.network(node_kind::spine, 1);
+  const node_id a = p.network(node_kind::leaf, 0), b = p.network(node_kind::spine, 0),
+                c = p.network(node_kind::spine, 1);
   for (int i = 0; i < 3; ++i) p.join(b, a, link_kind::infiniband, 50);
   p.join(a, b, link_kind::ethernet, 50);
   p.join(a, c, link_kind::infiniband, 50);

@@ -2,12 +2,10 @@
 #include <cstdint>
 #include <string>
 #include <vector>
-
 #include <topocoll/discover/describe.hpp>
 #include <topocoll/topo/text.hpp>
-
-#include "parts.hpp"
 #include <gtest/gtest.h>
+#include "parts.hpp"
 
 namespace topo = topocoll::topo;
 using namespace topocoll_test;
@@ -34,7 +32,8 @@ parts small_host() {
   const node_id root = p.bridge("0000:10:01.0", node_kind::pcie_root), s = p.bridge("0000:18:00.0");
   p.pcie(cpu0, root);
   const link_id up = p.pcie(root, s);
-  for (const std::uint32_t i : {up.value, up.value + 1}) p.f.links[i].current = p.f.links[i].capacity = bytes_per_second{15.8e9};
+  for (const std::uint32_t i : {up.value, up.value + 1})
+    p.f.links[i].current = p.f.links[i].capacity = bytes_per_second{15.8e9};
   const node_id gpu0 = p.gpu(0), gpu1 = p.gpu(1), nic = p.nic(0), dual = p.nic(1);
   p.f.nodes[gpu0.value].global_rank = 4;
   p.pcie(s, gpu0);
@@ -69,7 +68,8 @@ parts small_host() {
 }  // namespace
 
 TEST(topology_text, shows_a_host_as_a_tree) {
-  EXPECT_EQ(topo::to_text(small_host().graph()), R"(1 host, 2 GPUs, 3 NICs, 2 NUMA domains, 1 PCIe switch, 1 network switch, 17 links
+  EXPECT_EQ(topo::to_text(small_host().graph()),
+            R"(1 host, 2 GPUs, 3 NICs, 2 NUMA domains, 1 PCIe switch, 1 network switch, 17 links
 from test
 
 h
@@ -144,7 +144,9 @@ TEST(topology_text, shows_everything_when_asked) {
   const auto g = described("dgx-h100:nodes=3");
   const std::string text = topo::to_text(g, {.everything = true});
   for (const topo::node& n : g.nodes()) {
-    const std::string label = n.kind == node_kind::nic_port ? "port" : n.kind == node_kind::nvswitch ? "NVSwitch" : n.name;
+    const std::string label = n.kind == node_kind::nic_port   ? "port"
+                              : n.kind == node_kind::nvswitch ? "NVSwitch"
+                                                              : n.name;
     EXPECT_NE(text.find(label), std::string::npos) << n.key;
   }
   for (const char* host : {"\nnode0\n", "\nnode2\n"}) EXPECT_NE(text.find(host), std::string::npos);

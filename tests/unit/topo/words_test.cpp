@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <topocoll/topo/words.hpp>
-
-#include "parts.hpp"
 #include <gtest/gtest.h>
+#include "parts.hpp"
 
 namespace topo = topocoll::topo;
 using namespace topocoll_test;
@@ -60,7 +59,8 @@ TEST(make_of, names_generation_and_width_as_far_as_they_are_known) {
 
 TEST(below, is_the_side_of_a_pcie_link_away_from_the_cpu) {
   parts p;
-  const node_id cpu = p.cpu(0), a = p.bridge("0000:18:00.0"), b = p.bridge("0000:20:00.0"), gpu = p.gpu(0), nic = p.nic(0), other = p.gpu(1);
+  const node_id cpu = p.cpu(0), a = p.bridge("0000:18:00.0"), b = p.bridge("0000:20:00.0"), gpu = p.gpu(0),
+                nic = p.nic(0), other = p.gpu(1);
   p.pcie(cpu, a);
   const link_id e = p.pcie(a, b);
   p.pcie(b, gpu);

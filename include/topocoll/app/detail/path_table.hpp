@@ -8,7 +8,6 @@
 #include <string_view>
 #include <utility>
 #include <vector>
-
 #include <topocoll/core/units_text.hpp>
 #include <topocoll/io/json.hpp>
 #include <topocoll/topo/graph.hpp>
@@ -53,7 +52,8 @@ inline constexpr std::size_t most_pairs = 1'000'000;
 }
 
 /// Every pair once; both ways only where they differ.
-[[nodiscard]] inline path_table all_pairs(const topo::graph& g, const std::vector<node_id>& devices, topo::route_options options) {
+[[nodiscard]] inline path_table all_pairs(const topo::graph& g, const std::vector<node_id>& devices,
+                                          topo::route_options options) {
   path_table table;
   std::vector<topo::routes> from;
   for (const node_id v : devices) from.emplace_back(g, v, options);
@@ -81,7 +81,8 @@ struct row_kind {
 };
 
 /// One row for each kind of pair, from some devices to all.
-[[nodiscard]] inline path_table alike_pairs(const topo::graph& g, const std::vector<node_id>& devices, topo::route_options options) {
+[[nodiscard]] inline path_table alike_pairs(const topo::graph& g, const std::vector<node_id>& devices,
+                                            topo::route_options options) {
   path_table table;
   table.grouped = true;
   const std::size_t most_sources = std::max<std::size_t>(1, most_pairs / std::max<std::size_t>(1, devices.size()));
@@ -89,15 +90,18 @@ struct row_kind {
   if (sources.size() > most_sources) {
     // Whole hosts, evenly spread, so that each kind of position in the fabric has a chance to be seen.
     const auto hosts = topo::hosts(g);
-    const std::size_t devices_per_host = std::max<std::size_t>(1, devices.size() / std::max<std::size_t>(1, hosts.size()));
-    const std::size_t chosen = std::clamp<std::size_t>(most_sources / devices_per_host, 1, std::max<std::size_t>(1, hosts.size()));
+    const std::size_t devices_per_host =
+        std::max<std::size_t>(1, devices.size() / std::max<std::size_t>(1, hosts.size()));
+    const std::size_t chosen =
+        std::clamp<std::size_t>(most_sources / devices_per_host, 1, std::max<std::size_t>(1, hosts.size()));
     std::vector<std::string_view> names;
     for (std::size_t i = 0; i < chosen && i < hosts.size(); ++i) names.push_back(hosts[i * hosts.size() / chosen].name);
     std::ranges::sort(names);
-    std::erase_if(sources, [&](node_id v) { return !std::ranges::binary_search(names, std::string_view(g.at(v).host)); });
+    std::erase_if(sources,
+                  [&](node_id v) { return !std::ranges::binary_search(names, std::string_view(g.at(v).host)); });
     if (sources.empty()) sources.assign(devices.begin(), devices.begin() + static_cast<std::ptrdiff_t>(most_sources));
-    table.note = "pairs are counted from the devices of " + std::to_string(chosen) + " of " + std::to_string(hosts.size()) +
-                 " hosts to all others";
+    table.note = "pairs are counted from the devices of " + std::to_string(chosen) + " of " +
+                 std::to_string(hosts.size()) + " hosts to all others";
   }
   std::vector<row_kind> kinds;
   for (const node_id from : sources) {
@@ -105,7 +109,14 @@ struct row_kind {
     for (const node_id to : devices) {
       if (to == from) continue;
       const auto way = ways.to(to);
-      row_kind k{g.at(from).kind, g.at(to).kind, !g.at(from).host.empty() && g.at(from).host == g.at(to).host, topo::path_class::DIS, {}, {}, 0, 0};
+      row_kind k{g.at(from).kind,
+                 g.at(to).kind,
+                 !g.at(from).host.empty() && g.at(from).host == g.at(to).host,
+                 topo::path_class::DIS,
+                 {},
+                 {},
+                 0,
+                 0};
       if (way) {
         k.kind = topo::class_of(g, *way, from);
         k.rate = way->rate;
@@ -185,7 +196,8 @@ struct row_kind {
     text += '\n';
   }
   if (table.rows.empty()) text += "(fewer than two devices)\n";
-  for (std::size_t i = 0; i < doubts.size(); ++i) text += (i == 0 ? "\n  ?" : "  ?") + std::to_string(i + 1) + "  " + doubts[i] + '\n';
+  for (std::size_t i = 0; i < doubts.size(); ++i)
+    text += (i == 0 ? "\n  ?" : "  ?") + std::to_string(i + 1) + "  " + doubts[i] + '\n';
   if (!table.note.empty()) text += table.note + '\n';
   return text;
 }
@@ -195,7 +207,10 @@ struct row_kind {
   io::json rows = io::json::array();
   for (const path_row& row : table.rows) {
     const topo::path_rate& e = row.expected;
-    io::json o{{"from", g.at(row.from).key}, {"to", g.at(row.to).key}, {"class", topo::to_string(e.kind)}, {"pairs", row.pairs}};
+    io::json o{{"from", g.at(row.from).key},
+               {"to", g.at(row.to).key},
+               {"class", topo::to_string(e.kind)},
+               {"pairs", row.pairs}};
     if (e.limit) {
       o["rate_bytes_per_second"] = e.rate.value;
       o["limit"] = {{"from", g.at(g.tail(*e.limit)).key}, {"to", g.at(g.head(*e.limit)).key}};

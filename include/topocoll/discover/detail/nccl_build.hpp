@@ -12,6 +12,7 @@
 
 #include <topocoll/discover/detail/gpu_class.hpp>
 #include <topocoll/discover/detail/host.hpp>
+#include <topocoll/discover/detail/keys.hpp>
 #include <topocoll/discover/detail/pci_links.hpp>
 #include <topocoll/discover/detail/tally.hpp>
 #include <topocoll/discover/link_rates.hpp>
@@ -45,7 +46,7 @@ class nccl_builder {
     add_pcilinks(links);
     collect_gpu_links();
     add_gpu_links();
-    make_keys_unique();
+    make_keys_unique(out_, lines_, tally_);
     tally_.report(file_, out_.findings);
     return std::move(out_);
   }
@@ -98,9 +99,6 @@ class nccl_builder {
     const auto it = std::lower_bound(addresses_.begin(), addresses_.end(), placed{h, address, 0});
     return it != addresses_.end() && it->host == h && it->address == address ? it->function : no_function;
   }
-  /// Gives nodes that share a key "#2", "#3", … in the order of the file, and says so.
-  void make_keys_unique();
-
   [[nodiscard]] result<void> add_cpus();
   [[nodiscard]] result<void> add_pci(const read::nccl_pci& p, std::size_t cpu, std::size_t parent);
   void add_ports(node_id nic, const std::vector<read::nccl_nic>& nics, bytes_per_second limit);
@@ -335,34 +333,6 @@ inline result<void> nccl_builder::add_pci(const read::nccl_pci& p, std::size_t c
     if (auto ok = add_pci(child, cpu, self); !ok) return ok.error();
   above_.pop_back();
   return {};
-}
-
-inline void nccl_builder::make_keys_unique() {
-  lines_.resize(out_.nodes.size());
-  std::vector<std::uint32_t> order(out_.nodes.size());
-  for (std::uint32_t v = 0; v < order.size(); ++v) order[v] = v;
-  // A new name may be taken as well, when names in the file look like ours.
-  for (bool again = true; again;) {
-    again = false;
-    std::sort(order.begin(), order.end(), [&](std::uint32_t a, std::uint32_t b) {
-      const int difference = out_.nodes[a].key.compare(out_.nodes[b].key);
-      return difference != 0 ? difference < 0 : a < b;
-    });
-    for (std::size_t first = 0; first < order.size();) {
-      std::size_t end = first + 1;
-      const std::string key = out_.nodes[order[first]].key;
-      for (; end < order.size() && out_.nodes[order[end]].key == key; ++end) {
-        topo::node& n = out_.nodes[order[end]];
-        n.key += "#" + std::to_string(end - first + 1);
-        n.how = trust::assumed;
-        n.reason = "its address is also that of another device";
-        if (n.kind != topo::node_kind::host_memory)
-          tally_.add(severity::warning, "an address is given to two devices; both are kept", key + " (" + line(lines_[order[first]]) + " and " + line(lines_[order[end]]) + ")", "give every device its own address");
-        again = true;
-      }
-      first = end;
-    }
-  }
 }
 
 }  // namespace detail

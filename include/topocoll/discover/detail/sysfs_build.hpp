@@ -12,6 +12,7 @@
 
 #include <topocoll/discover/detail/gpu_class.hpp>
 #include <topocoll/discover/detail/host.hpp>
+#include <topocoll/discover/detail/keys.hpp>
 #include <topocoll/discover/detail/pci_links.hpp>
 #include <topocoll/discover/detail/tally.hpp>
 #include <topocoll/discover/sysfs_graph.hpp>
@@ -35,6 +36,7 @@ class sysfs_builder {
     links.join(out_, tally_);
     for (std::size_t i = 0; i < functions_.size(); ++i) tell_guesses(i, first + 2 * i);
     add_ports(links);
+    make_keys_unique(out_, {}, tally_);
     tally_.report(out_.source, out_.findings);
     return std::move(out_);
   }

@@ -139,7 +139,10 @@ class columns {
     const stage_time& t = e.price.stages[k];
     std::size_t members = 0;
     for (std::size_t group = 0; group < s.group_count(); ++group) members = std::max<std::size_t>(members, s.group(group).size());
-    e.stages.push_back({s.label.empty() ? std::string(to_string(s.kind)) + ", " + std::string(to_string(s.how)) : s.label + ", " + std::string(to_string(s.how)),
+    std::string what = s.label.empty() ? std::string(to_string(s.kind)) : s.label;
+    const std::string how(to_string(s.how));
+    if (what.find(how) == std::string::npos) what += ", " + how;
+    e.stages.push_back({std::move(what),
                         s.group_count(), members, t.rounds, t.transfer, t.latency, limit_in_words(g, t.limit)});
   }
   for (std::size_t k = 1; k < made.candidates.size(); ++k) {

@@ -54,8 +54,13 @@ inline std::vector<planned> plan_collectives(report& r, const topo::graph& g, co
       f.share_of_bound = 1 / (1 + chosen->gap);
       if (best.proved) f.proof = to_string(best.proved->method);
       if (best.proved) ++proved;
-      f.reasons.push_back(best.reason);
-      f.trust_note = "memory: " + to_string(copy->second) + " measured copying on " + counted(memory.cores, "core") + " at this working set";
+      f.copy = copy->second;
+      std::string why = best.reason;
+      for (std::size_t i = 1, named = 0; i < chosen->candidates.size() && named < 2; ++i)
+        if (const plan::candidate& next = chosen->candidates[i]; next.price && next.name != best.name) {
+          why += (named++ == 0 ? "; next " : ", ") + next.name + " " + to_string(next.price->time);
+        }
+      f.reasons.push_back(std::move(why));
       r.plans.push_back(std::move(f));
       p.predicted = best.price->time;
       p.point.plan = *best.plan;

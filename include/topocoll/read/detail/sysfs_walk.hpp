@@ -97,7 +97,7 @@ class sysfs_walk {
     for (const std::string& name : *names) {
       if (name.substr(0, 4) != "node") continue;
       const auto number = small_number(std::string_view(name).substr(4), 65535);
-      if (!number || late("/sys/devices/system/node")) continue;
+      if (!number || name != "node" + std::to_string(*number) || late("/sys/devices/system/node") || !tree_.list(base + "/" + name)) continue;
       if (enough(m_.domains.size(), 4096, "/sys/devices/system/node")) break;
       sysfs_numa d;
       d.number = *number;
@@ -200,7 +200,7 @@ class sysfs_walk {
       sysfs_net n;
       n.name = name;
       auto [target, pci] = device_of(base, name);
-      if (target.empty() && !tree_.list(base + "/" + name)) continue;  // bonding_masters is a file
+      if (!tree_.list(base + "/" + name)) continue;  // bonding_masters is a file
       n.pci = std::move(pci);
       n.made_up = n.pci.empty() && target.find("/virtual/") != std::string::npos;
       n.state = line(base + "/" + name + "/operstate");
@@ -224,6 +224,7 @@ class sysfs_walk {
       if (late("/sys/class/infiniband") || enough(m_.rdma.size(), 65536, "/sys/class/infiniband")) return;
       sysfs_rdma r;
       r.name = name;
+      if (!tree_.list(base + "/" + name)) continue;
       auto [target, pci] = device_of(base, name);
       r.pci = std::move(pci);
       r.made_up = r.pci.empty() && target.find("/virtual/") != std::string::npos;

@@ -10,18 +10,19 @@
 #include <string>
 #include <utility>
 #include <vector>
-
 #include <topocoll/core/units_text.hpp>
 #include <topocoll/topo/merge.hpp>
 
-namespace topocoll { inline namespace v0 { namespace topo { namespace detail {
+namespace topocoll { inline namespace v0 { namespace topo {
+namespace detail {
 
 // An order on what two fragments say, so that the order in which they come does not matter. It has no other meaning.
 
 [[nodiscard]] inline std::strong_ordering order_of(double a, double b) {
   return a < b ? std::strong_ordering::less : b < a ? std::strong_ordering::greater : std::strong_ordering::equal;
 }
-[[nodiscard]] inline std::strong_ordering order_of(const std::optional<bytes_per_second>& a, const std::optional<bytes_per_second>& b) {
+[[nodiscard]] inline std::strong_ordering order_of(const std::optional<bytes_per_second>& a,
+                                                   const std::optional<bytes_per_second>& b) {
   if (a.has_value() != b.has_value()) return a.has_value() <=> b.has_value();
   return a ? order_of(a->value, b->value) : std::strong_ordering::equal;
 }
@@ -80,7 +81,8 @@ class merger {
 
   [[nodiscard]] result<fragment> run() {
     for (const fragment* part : parts_) {
-      if (joined_.source.empty() || part->source != last_source_) joined_.source += (joined_.source.empty() ? "" : ", ") + part->source;
+      if (joined_.source.empty() || part->source != last_source_)
+        joined_.source += (joined_.source.empty() ? "" : ", ") + part->source;
       last_source_ = part->source;
     }
     if (auto done = place_nodes(); !done) return std::move(done).error();
@@ -136,7 +138,8 @@ class merger {
     for (std::size_t i = 0; i < by_key.size(); ++i) {
       const bool first = i == 0 || node_at(by_key[i]).key != node_at(by_key[i - 1]).key;
       if (!first && by_key[i].part == by_key[i - 1].part)
-        return fail(errc::malformed_input, source_of(by_key[i]) + ": two nodes share the key '" + node_at(by_key[i]).key + "'",
+        return fail(errc::malformed_input,
+                    source_of(by_key[i]) + ": two nodes share the key '" + node_at(by_key[i]).key + "'",
                     "give every device its own address");
       if (first) start[by_key[i].part][by_key[i].position] = i;
     }
@@ -181,7 +184,8 @@ class merger {
       join_number(n.key, "rank", n.global_rank, of_rank, other.global_rank, order[i]);
       join_number(n.key, "NUMA domain", n.numa, of_numa, other.numa, order[i]);
       for (const auto& fact : other.facts) {
-        const auto it = std::ranges::lower_bound(n.facts, fact.first, {}, [](const auto& f) -> const std::string& { return f.first; });
+        const auto it = std::ranges::lower_bound(n.facts, fact.first, {},
+                                                 [](const auto& f) -> const std::string& { return f.first; });
         if (it == n.facts.end() || it->first != fact.first) n.facts.insert(it, fact);
       }
     }
@@ -218,9 +222,11 @@ class merger {
         const link& l = parts_[p]->links[i];
         const std::size_t n = placed_[p].size();
         if (l.from.value >= n || l.to.value >= n)
-          return fail(errc::malformed_input, parts_[p]->source + ": a link joins node " + std::to_string(l.from.value) + " to node " +
-                                                 std::to_string(l.to.value) + ", but there are only " + std::to_string(n));
-        all.push_back({placed_[p][l.from.value], placed_[p][l.to.value], l.kind, {p, i}, static_cast<std::uint32_t>(all.size())});
+          return fail(errc::malformed_input, parts_[p]->source + ": a link joins node " + std::to_string(l.from.value) +
+                                                 " to node " + std::to_string(l.to.value) + ", but there are only " +
+                                                 std::to_string(n));
+        all.push_back(
+            {placed_[p][l.from.value], placed_[p][l.to.value], l.kind, {p, i}, static_cast<std::uint32_t>(all.size())});
       }
     std::ranges::sort(all, [&](const placed_link& a, const placed_link& b) {
       if (a.from != b.from) return a.from < b.from;
@@ -232,7 +238,8 @@ class merger {
     });
     std::vector<std::pair<std::uint32_t, link>> kept;  // with the position that it takes in the result
     for (std::size_t first = 0, last = 0; first < all.size(); first = last) {
-      while (last < all.size() && all[last].from == all[first].from && all[last].to == all[first].to && all[last].kind == all[first].kind)
+      while (last < all.size() && all[last].from == all[first].from && all[last].to == all[first].to &&
+             all[last].kind == all[first].kind)
         ++last;
       join_links({all.data() + first, last - first}, kept);
     }
@@ -302,20 +309,25 @@ class merger {
     l.to = same[0].to;
     for (std::size_t i = 1; i < same.size(); ++i) {
       const link& other = link_at(same[i].where);
-      const auto figure = [&](const char* what, double mine, double theirs, const std::string& a, const std::string& b) {
+      const auto figure = [&](const char* what, double mine, double theirs, const std::string& a,
+                              const std::string& b) {
         if (other.how == trust::assumed || !differ(mine, theirs)) return;
         contradict(ends_of(same[0]),
-                   std::string("sources disagree on the ") + what + " of the " + to_string(l.kind) + " link " + ends_of(same[0]),
-                   source_of(same[0].where) + " (" + to_string(l.how) + "): " + a + "; " + source_of(same[i].where) + " (" +
-                       to_string(other.how) + "): " + b);
+                   std::string("sources disagree on the ") + what + " of the " + to_string(l.kind) + " link " +
+                       ends_of(same[0]),
+                   source_of(same[0].where) + " (" + to_string(l.how) + "): " + a + "; " + source_of(same[i].where) +
+                       " (" + to_string(other.how) + "): " + b);
       };
       figure("capacity", l.capacity.value, other.capacity.value, to_string(l.capacity), to_string(other.capacity));
       if (l.nominal && other.nominal)
-        figure("nominal rate", l.nominal->value, other.nominal->value, to_string(*l.nominal), to_string(*other.nominal));
+        figure("nominal rate", l.nominal->value, other.nominal->value, to_string(*l.nominal),
+               to_string(*other.nominal));
       if (l.current && other.current)
-        figure("current rate", l.current->value, other.current->value, to_string(*l.current), to_string(*other.current));
+        figure("current rate", l.current->value, other.current->value, to_string(*l.current),
+               to_string(*other.current));
       if (l.generation != 0 && other.generation != 0)
-        figure("generation", l.generation, other.generation, std::to_string(l.generation), std::to_string(other.generation));
+        figure("generation", l.generation, other.generation, std::to_string(l.generation),
+               std::to_string(other.generation));
       if (l.lanes != 0 && other.lanes != 0)
         figure("width", l.lanes, other.lanes, std::to_string(l.lanes), std::to_string(other.lanes));
       if (l.generation == 0) l.generation = other.generation;

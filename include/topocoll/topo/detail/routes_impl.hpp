@@ -7,7 +7,6 @@
 #include <string>
 #include <utility>
 #include <vector>
-
 #include <topocoll/core/units_text.hpp>
 #include <topocoll/topo/routes.hpp>
 #include <topocoll/topo/words.hpp>
@@ -75,7 +74,9 @@ inline routes::routes(const graph& g, node_id from, route_options options, std::
   const auto pay = [&](node_id v) {
     if (v == from) return detail::step::hop;
     const node_kind kind = g.at(v).kind;
-    return detail::is_end(kind) ? detail::step::closed : kind == node_kind::cpu ? detail::step::crossing : detail::step::hop;
+    return detail::is_end(kind)     ? detail::step::closed
+           : kind == node_kind::cpu ? detail::step::crossing
+                                    : detail::step::hop;
   };
   // First without the network: a way within the host is never left for one through a switch and back.
   const auto inside = detail::spread(
@@ -131,11 +132,13 @@ inline std::optional<path> routes::by_peer_nic(node_id to, const std::optional<p
         class_of(*g_, *nic_part, peer) > path_class::PXB)
       continue;
     path way = detail::joined(*g_, *near_part, *nic_part);
-    const bool wins = !best || best->rate < way.rate || (best->rate == way.rate && way.links.size() < best->links.size());
+    const bool wins =
+        !best || best->rate < way.rate || (best->rate == way.rate && way.links.size() < best->links.size());
     if (wins) best = std::move(way);
   }
   // As in NCCL: when it is faster, or when the direct way would go through a CPU or the network.
-  if (best && direct && !(direct->rate < best->rate) && class_of(*g_, *direct, from_) <= path_class::PXB) return std::nullopt;
+  if (best && direct && !(direct->rate < best->rate) && class_of(*g_, *direct, from_) <= path_class::PXB)
+    return std::nullopt;
   return best;
 }
 

@@ -5,7 +5,6 @@
 #include <cstdint>
 #include <optional>
 #include <vector>
-
 #include <topocoll/core/ids.hpp>
 #include <topocoll/core/units.hpp>
 #include <topocoll/topo/concepts.hpp>
@@ -90,4 +89,5 @@ std::vector<node_id> spread(const G& g, way_marks& marks, const std::vector<node
   return settled;
 }
 
-}}}}  // namespace topocoll::v0::topo::detail
+}  // namespace detail
+}}}  // namespace topocoll::v0::topo

@@ -10,60 +10,27 @@
 #include <string_view>
 #include <utility>
 #include <vector>
-
 #include <topocoll/core/units_text.hpp>
+#include <topocoll/topo/detail/tree_layout.hpp>
 #include <topocoll/topo/groups.hpp>
 #include <topocoll/topo/summary.hpp>
 #include <topocoll/topo/text.hpp>
 #include <topocoll/topo/words.hpp>
 
-namespace topocoll { inline namespace v0 { namespace topo { namespace detail {
+namespace topocoll { inline namespace v0 { namespace topo {
+namespace detail {
 
-/// One line of the tree. `shape` is what it has in common with lines that are equal but for names and addresses.
-struct tree_line {
-  std::string left, right, shape, name;
-  std::vector<tree_line> below;
-};
-
-/// "1 NIC", "3 NICs", "2 PCIe switches".
-[[nodiscard]] inline std::string counted(std::size_t n, std::string_view what) {
-  std::string text = std::to_string(n) + ' ' + std::string(what);
-  if (n != 1) text += what.ends_with("ch") ? "es" : "s";
-  return text;
-}
-
-/// "GPU 0-3, GPU 5": runs of numbers behind the same word are joined; more than `most` pieces are cut short.
-[[nodiscard]] inline std::string joined_names(const std::vector<std::string>& names, std::size_t most = 6) {
-  struct run {
-    std::string word;
-    std::uint64_t first, last;
-    bool numbered;
-  };
-  std::vector<run> runs;
-  for (const std::string& name : names) {
-    const auto digits = name.size() - (name.find_last_not_of("0123456789") + 1);
-    const bool numbered = digits > 0 && digits < 10;
-    const std::string word = name.substr(0, name.size() - (numbered ? digits : 0));
-    const std::uint64_t number = numbered ? std::stoull(name.substr(word.size())) : 0;
-    if (numbered && !runs.empty() && runs.back().numbered && runs.back().word == word && runs.back().last + 1 == number)
-      runs.back().last = number;
-    else
-      runs.push_back({word, number, number, numbered});
-  }
-  std::string text;
-  for (std::size_t i = 0; i < runs.size(); ++i) {
-    if (i > 0) text += ", ";
-    if (i + 1 == most && runs.size() > most) return text + "... (" + std::to_string(names.size()) + " in all)";
-    text += runs[i].word + (runs[i].numbered ? std::to_string(runs[i].first) : "");
-    if (runs[i].last > runs[i].first) text += '-' + std::to_string(runs[i].last);
-  }
-  return text;
-}
-
+/// Builds the trees of one graph. Its state is the graph's: which nodes have a place, which reasons have a mark.
 class tree_writer {
  public:
   tree_writer(const graph& g, const text_options& options)
-      : g_(g), o_(options), parent_(g.node_count()), depth_(g.node_count(), 0), shown_(g.node_count(), false), busy_(g.node_count(), false) {
+      : g_(g),
+        o_(options),
+        layout_(options.unicode),
+        parent_(g.node_count()),
+        depth_(g.node_count(), 0),
+        shown_(g.node_count(), false),
+        busy_(g.node_count(), false) {
     for (const link& l : g.links()) wired_ = wired_ || l.kind == link_kind::infiniband || l.kind == link_kind::ethernet;
   }
 
@@ -71,8 +38,8 @@ class tree_writer {
     std::string text = to_string(summarize(g_)) + '\n';
     if (!g_.source().empty()) text += "from " + g_.source() + '\n';
     add_hosts(text);
-    if (tree_line planes = plane_tree(); !planes.below.empty()) add_tree(text, std::move(planes));
-    if (tree_line fabric = fabric_tree(); !fabric.below.empty()) add_tree(text, std::move(fabric));
+    if (const tree_line planes = plane_tree(); !planes.below.empty()) layout_.append(text, planes);
+    if (const tree_line fabric = fabric_tree(); !fabric.below.empty()) layout_.append(text, fabric);
     for (std::size_t i = 0; i < reasons_.size(); ++i) {
       if (i == 0) text += "\nassumed\n";
       text += "  ?" + std::to_string(i + 1) + "  " + reasons_[i] + '\n';
@@ -82,8 +49,6 @@ class tree_writer {
   }
 
  private:
-  // Figures ----------------------------------------------------------------------------------------------------------
-
   /// "?2" for an assumed figure, leading to its reason; nothing for others.
   [[nodiscard]] std::string mark(const link& l) {
     if (l.how != trust::assumed) return {};
@@ -102,7 +67,8 @@ class tree_writer {
       text += ", runs at " + to_string(*l.current);
     // Models use a little less than the line rate; anything else needs saying.
     const bytes_per_second told = l.current.value_or(best);
-    if (l.capacity.value < 0.5 * told.value || l.capacity.value > 1.01 * told.value) text += ", taken as " + to_string(l.capacity);
+    if (l.capacity.value < 0.5 * told.value || l.capacity.value > 1.01 * told.value)
+      text += ", taken as " + to_string(l.capacity);
     return text + mark(l);
   }
   [[nodiscard]] std::string made_and_rated(const link& l) { return make_of(l) + ' ' + figure(l); }
@@ -110,12 +76,11 @@ class tree_writer {
   /// "400 Gb/s InfiniBand"
   [[nodiscard]] std::string cable_words(const link& l) {
     std::string text = make_of(l);
-    if (l.current && l.nominal && l.current->value < 0.99 * l.nominal->value) text += ", runs at " + bits_text(*l.current);
+    if (l.current && l.nominal && l.current->value < 0.99 * l.nominal->value)
+      text += ", runs at " + bits_text(*l.current);
     if (l.capacity.value <= 0) text += ", dead";
     return text + mark(l);
   }
-
-  // Hosts ------------------------------------------------------------------------------------------------------------
 
   [[nodiscard]] static bool is_tree_link(link_kind k) {
     return k == link_kind::pcie || k == link_kind::memory || k == link_kind::internal;
@@ -129,7 +94,9 @@ class tree_writer {
         for (const link_id e : g_.out_links(queue[i])) {
           const node_id w = g_.head(e);
           const bool fits = is_tree_link(g_.at(e).kind) || (c2c && g_.at(e).kind == link_kind::c2c);
-          if (!fits || shown_[w.value] || depth_[queue[i].value] >= deepest || g_.at(w).host != host || g_.at(w).kind == node_kind::cpu) continue;
+          if (!fits || shown_[w.value] || depth_[queue[i].value] >= deepest || g_.at(w).host != host ||
+              g_.at(w).kind == node_kind::cpu)
+            continue;
           shown_[w.value] = true;
           parent_[w.value] = e;
           depth_[w.value] = depth_[queue[i].value] + 1;
@@ -148,8 +115,8 @@ class tree_writer {
     start(node_kind::cpu);
     grow(0, false);  // all of PCIe before chip-to-chip links, so that a GPU with both stands in the PCIe tree
     grow(0, true);
-    for (const node_kind kind : {node_kind::pcie_root, node_kind::pcie_switch, node_kind::gpu, node_kind::nic, node_kind::nic_port,
-                                 node_kind::pcie_device, node_kind::host_memory})
+    for (const node_kind kind : {node_kind::pcie_root, node_kind::pcie_switch, node_kind::gpu, node_kind::nic,
+                                 node_kind::nic_port, node_kind::pcie_device, node_kind::host_memory})
       start(kind);
   }
 
@@ -157,7 +124,8 @@ class tree_writer {
   void mark_busy(std::span<const node_id> nodes) {
     for (const node_id v : nodes) {
       const node_kind kind = g_.at(v).kind;
-      const bool leads = kind == node_kind::gpu || kind == node_kind::nic || kind == node_kind::nic_port || kind == node_kind::host_memory;
+      const bool leads = kind == node_kind::gpu || kind == node_kind::nic || kind == node_kind::nic_port ||
+                         kind == node_kind::host_memory;
       if (!leads && !o_.everything) continue;
       for (node_id at = v; !busy_[at.value]; at = g_.tail(*parent_[at.value])) {
         busy_[at.value] = true;
@@ -213,7 +181,8 @@ class tree_writer {
       const bool tree = (up && g_.tail(*up) == l.to) || (parent_[l.to.value] && g_.tail(*parent_[l.to.value]) == v);
       if (l.kind == link_kind::c2c && !tree && n.kind == node_kind::gpu)
         also(made_and_rated(l) + " to " + label_of(g_.at(l.to)), made_and_rated(l));
-      if (l.kind == link_kind::pcie && !tree && (n.kind != node_kind::cpu)) also("also " + made_and_rated(l) + " to " + label_of(g_.at(l.to)), "+");
+      if (l.kind == link_kind::pcie && !tree && (n.kind != node_kind::cpu))
+        also("also " + made_and_rated(l) + " to " + label_of(g_.at(l.to)), "+");
     }
     const auto plug = plug_of(v);
     if (n.kind == node_kind::nic_port) {  // the cable says more than the inside of the adapter
@@ -241,7 +210,8 @@ class tree_writer {
       }
       tree_line made = line_of(child, children);
       line.shape += '(' + made.shape + ')';
-      const auto twin = std::ranges::find_if(alike, [&](const auto& set) { return !o_.everything && set[0].shape == made.shape; });
+      const auto twin =
+          std::ranges::find_if(alike, [&](const auto& set) { return !o_.everything && set[0].shape == made.shape; });
       if (twin == alike.end())
         alike.push_back({std::move(made)});
       else
@@ -270,7 +240,8 @@ class tree_writer {
     std::vector<std::string> names;
     for (const tree_line& l : set) names.push_back(l.name);
     tree_line first = std::move(set.front());
-    first.left = joined_names(names) + "  (" + std::to_string(set.size()) + " alike" + (first.below.empty() ? ")" : ", the first is shown)");
+    first.left = joined_names(names) + "  (" + std::to_string(set.size()) + " alike" +
+                 (first.below.empty() ? ")" : ", the first is shown)");
     to.push_back(std::move(first));
   }
 
@@ -312,7 +283,8 @@ class tree_writer {
       if (it == alike.end()) it = alike.insert(it, {text, kind, {}});
       it->names.push_back(label_of(g_.at(v)));
     }
-    for (const auto& a : alike) to.push_back({joined_names(a.names), a.text, std::to_string(a.names.size()) + a.shape, "", {}});
+    for (const auto& a : alike)
+      to.push_back({joined_names(a.names), a.text, std::to_string(a.names.size()) + a.shape, "", {}});
   }
 
   void add_socket_links(std::span<const node_id> nodes, std::vector<tree_line>& to) {
@@ -346,7 +318,9 @@ class tree_writer {
     for (const node_id v : nodes)
       if (const auto e = parent_[v.value]) children_[g_.tail(*e).value].push_back(v);
     for (const node_id v : nodes)
-      std::ranges::sort(children_[v.value], {}, [this](node_id w) { return std::pair(g_.at(w).kind != node_kind::host_memory, std::string_view(g_.at(w).key)); });
+      std::ranges::sort(children_[v.value], {}, [this](node_id w) {
+        return std::pair(g_.at(w).kind != node_kind::host_memory, std::string_view(g_.at(w).key));
+      });
     std::vector<std::vector<tree_line>> alike;
     for (const node_id v : roots_) {
       const bool cpu = g_.at(v).kind == node_kind::cpu;
@@ -356,7 +330,8 @@ class tree_writer {
       }
       tree_line made = line_of(v, children_);
       top.shape += '(' + made.shape + ')';
-      const auto twin = std::ranges::find_if(alike, [&](const auto& set) { return !o_.everything && !cpu && set[0].shape == made.shape; });
+      const auto twin = std::ranges::find_if(
+          alike, [&](const auto& set) { return !o_.everything && !cpu && set[0].shape == made.shape; });
       if (twin == alike.end())
         alike.push_back({std::move(made)});
       else
@@ -387,7 +362,8 @@ class tree_writer {
     std::vector<kind_of_host> kinds;
     for (const group& h : all) {
       tree_line tree = host_tree(h.name.empty() ? "devices of no named host" : h.name, h.nodes, h.name);
-      const auto it = std::ranges::find_if(kinds, [&](const kind_of_host& k) { return !o_.everything && k.tree.shape == tree.shape; });
+      const auto it = std::ranges::find_if(
+          kinds, [&](const kind_of_host& k) { return !o_.everything && k.tree.shape == tree.shape; });
       if (it != kinds.end())
         it->names.push_back(h.name);
       else
@@ -400,14 +376,12 @@ class tree_writer {
         continue;
       }
       if (kinds[i].names.size() > 1)
-        kinds[i].tree.right = "and " + counted(kinds[i].names.size() - 1, "more host") + " like it: " +
-                              joined_names({kinds[i].names.begin() + 1, kinds[i].names.end()});
-      add_tree(text, std::move(kinds[i].tree));
+        kinds[i].tree.right = "and " + counted(kinds[i].names.size() - 1, "more host") +
+                              " like it: " + joined_names({kinds[i].names.begin() + 1, kinds[i].names.end()});
+      layout_.append(text, kinds[i].tree);
     }
     if (left_out > 0) text += "\n... and " + counted(left_out, "more host") + " of other shapes\n";
   }
-
-  // Fabric -----------------------------------------------------------------------------------------------------------
 
   /// NVSwitch planes that belong to no single host.
   [[nodiscard]] tree_line plane_tree() const {
@@ -442,7 +416,10 @@ class tree_writer {
     for (const link_id e : g_.out_links(v)) {
       const node_kind k = g_.at(g_.head(e)).kind;
       const bool network = is_network_switch(k);
-      const std::string words = cable_words(g_.at(e)) + " to " + (k == node_kind::leaf ? "leaf switch" : network ? word_of(k) : "NIC");
+      const std::string words = cable_words(g_.at(e)) + " to " +
+                                (k == node_kind::leaf ? "leaf switch"
+                                 : network            ? word_of(k)
+                                                      : "NIC");
       (network ? up : down) += g_.capacity(e).value;
       auto it = std::ranges::find_if(made, [&](const auto& m) { return m.first == words; });
       if (it == made.end()) it = made.insert(it, {words, 0});
@@ -450,7 +427,10 @@ class tree_writer {
     }
     std::string text;
     for (const auto& [words, n] : made)
-      text += (text.empty() ? "" : ", ") + std::to_string(n) + " x " + words + (n == 1 ? "" : words.ends_with("ch") ? "es" : "s");
+      text += (text.empty() ? "" : ", ") + std::to_string(n) + " x " + words +
+              (n == 1                  ? ""
+               : words.ends_with("ch") ? "es"
+                                       : "s");
     if (g_.at(v).kind == node_kind::leaf && down > 0 && up > 0) {
       std::string ratio = topocoll::detail::three_digits(down / up);
       while (ratio.find('.') != std::string::npos && (ratio.back() == '0' || ratio.back() == '.')) ratio.pop_back();
@@ -476,36 +456,6 @@ class tree_writer {
     return top;
   }
 
-  // Layout -----------------------------------------------------------------------------------------------------------
-
-  struct flat_line {
-    std::string left, right;
-    std::size_t width = 0;  ///< of `left` on the screen
-  };
-  void flatten(const tree_line& line, const std::string& prefix, std::size_t indent, bool top, bool last, std::vector<flat_line>& to) const {
-    const char* const branch = top ? "" : o_.unicode ? (last ? "└─ " : "├─ ") : (last ? "`- " : "+- ");
-    const char* const trunk = top ? "" : last ? "   " : (o_.unicode ? "│  " : "|  ");
-    to.push_back({prefix + branch + line.left, line.right, indent + (top ? 0 : 3) + line.left.size()});
-    for (std::size_t i = 0; i < line.below.size(); ++i)
-      flatten(line.below[i], prefix + trunk, indent + (top ? 0 : 3), false, i + 1 == line.below.size(), to);
-  }
-  void add_tree(std::string& text, tree_line tree) const {
-    std::vector<flat_line> lines;
-    flatten(tree, "", 0, true, true, lines);
-    std::size_t column = 0;
-    for (std::size_t i = 1; i < lines.size(); ++i)
-      if (!lines[i].right.empty()) column = std::max(column, std::min<std::size_t>(lines[i].width, 60));
-    text += '\n';
-    for (std::size_t i = 0; i < lines.size(); ++i) {
-      text += lines[i].left;
-      if (!lines[i].right.empty()) {
-        const std::size_t gap = i == 0 || lines[i].width >= column ? 2 : column - lines[i].width + 2;
-        text += std::string(gap, ' ') + lines[i].right;
-      }
-      text += '\n';
-    }
-  }
-
   void add_findings(std::string& text) const {
     const auto all = g_.findings();
     if (all.empty()) return;
@@ -525,7 +475,8 @@ class tree_writer {
 
   const graph& g_;
   text_options o_;
-  bool wired_ = false;  // some cable is known, so that a port without one is worth a word
+  tree_layout layout_;
+  bool wired_ = false;                          // some cable is known, so that a port without one is worth a word
   static constexpr std::uint32_t deepest = 64;  // no machine comes near; what lies deeper starts a tree of its own
   std::vector<std::optional<link_id>> parent_;  // link from the node above
   std::vector<std::uint32_t> depth_;
@@ -537,6 +488,8 @@ class tree_writer {
 
 }  // namespace detail
 
-inline std::string to_text(const graph& g, const text_options& options) { return detail::tree_writer(g, options).run(); }
+inline std::string to_text(const graph& g, const text_options& options) {
+  return detail::tree_writer(g, options).run();
+}
 
 }}}  // namespace topocoll::v0::topo
