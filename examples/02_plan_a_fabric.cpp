@@ -34,7 +34,7 @@ int main() {
     }
     std::printf("%s: no plan can beat %s\n", to_string(size).c_str(), to_string(choice->limit.time).c_str());
     for (const tc::plan::candidate& c : choice->candidates)
-      if (c.price) std::printf("  %-20s %s\n", c.name.c_str(), to_string(c.price->time).c_str());
+      if (c.price) std::printf("  %-32s %s\n", c.name.c_str(), to_string(c.price->time).c_str());
     if (size == 1_GiB) std::printf("because %s\n", choice->limit.cut.c_str());
   }
   // [/choose]
@@ -42,15 +42,15 @@ int main() {
 
 // Printed by version 0.1.0:
 // 64 KiB: no plan can beat 9.70 us
-//   doubling             34.4 us
+//   doubling                         34.4 us
 //   hierarchical (direct, recursive) 38.9 us
-//   ring                 802 us
+//   ring                             802 us
 // 16 MiB: no plan can beat 119 us
-//   hierarchical (direct, ring) 298 us
-//   ring                 2.84 ms
-//   doubling             3.59 ms
+//   hierarchical (ring)              252 us
+//   ring                             2.84 ms
+//   doubling                         3.19 ms
 // 1 GiB: no plan can beat 7.22 ms
-//   hierarchical (direct, ring) 9.25 ms
-//   ring                 132 ms
-//   doubling             228 ms
+//   hierarchical (ring)              8.35 ms
+//   ring                             132 ms
+//   doubling                         202 ms
 // because each byte crosses 14 times between 8 sets (2 hosts (node0 and node1), and so on); 2085 GB/s leave them together

@@ -40,3 +40,7 @@ int main() {
 // rank 1: every element is 10.000000
 // rank 2: every element is 10.000000
 // rank 3: every element is 10.000000
+// rank 0: rank 2 (pid 4711 on host h) was killed by signal 9 (Killed) while rank 3 waited for it [rank 0, agreement on the plan for all_reduce, call 0]
+// rank 1: rank 2 (pid 4711 on host h) was killed by signal 9 (Killed) while rank 3 waited for it [rank 1, agreement on the plan for all_reduce, call 0]
+// rank 2: rank 2 (pid 4711) was killed by signal 9 (Killed)
+// rank 3: rank 2 (pid 4711 on host h) was killed by signal 9 (Killed) while rank 3 waited for it [rank 3, agreement on the plan for all_reduce, call 0]

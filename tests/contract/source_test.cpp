@@ -1,19 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // What every TopologySource promises beyond what the compiler checks.
-#include <unistd.h>
-
 #include <filesystem>
 #include <fstream>
 #include <string>
 #include <string_view>
-
+#include <unistd.h>
 #include <topocoll/core/deadline.hpp>
 #include <topocoll/discover/describe.hpp>
 #include <topocoll/discover/nccl_xml.hpp>
 #include <topocoll/discover/recording.hpp>
 #include <topocoll/discover/source.hpp>
 #include <topocoll/discover/sysfs.hpp>
-
 #include <gtest/gtest.h>
 
 namespace tc = topocoll;
@@ -23,7 +20,9 @@ namespace {
 // A file that is removed at the end.
 class scratch_file {
  public:
-  scratch_file(const std::string& name, const std::string& text) : path_((std::filesystem::temp_directory_path() / ("topocoll-source-" + std::to_string(::getpid()) + "-" + name)).string()) {
+  scratch_file(const std::string& name, const std::string& text)
+      : path_((std::filesystem::temp_directory_path() / ("topocoll-source-" + std::to_string(::getpid()) + "-" + name))
+                  .string()) {
     std::ofstream(path_, std::ios::binary) << text;
   }
   scratch_file(const scratch_file&) = delete;
@@ -46,7 +45,9 @@ struct maker<tc::sysfs> {
 };
 template <>
 struct maker<tc::sysfs_recording> {
-  scratch_file file{"recording", "/sys/devices/system/node/node0/cpulist\t0-3\\n\n/sys/bus/pci/devices/0000:01:00.0/class\t0x020000\\n\n"};
+  scratch_file file{
+      "recording",
+      "/sys/devices/system/node/node0/cpulist\t0-3\\n\n/sys/bus/pci/devices/0000:01:00.0/class\t0x020000\\n\n"};
   scratch_file broken{"recording-broken", "no recording"};
   tc::sysfs_recording good() { return {file.path()}; }
   tc::sysfs_recording bad() { return {broken.path()}; }
@@ -54,7 +55,8 @@ struct maker<tc::sysfs_recording> {
 };
 template <>
 struct maker<tc::nccl_xml> {
-  scratch_file file{"nccl", "<system><cpu numaid=\"0\"><pci busid=\"0000:01:00.0\" class=\"0x030200\"/></cpu></system>"};
+  scratch_file file{"nccl",
+                    "<system><cpu numaid=\"0\"><pci busid=\"0000:01:00.0\" class=\"0x030200\"/></cpu></system>"};
   scratch_file broken{"nccl-broken", "<system><cpu>"};
   tc::nccl_xml good() { return tc::nccl_xml(file.path()); }
   tc::nccl_xml bad() { return tc::nccl_xml(broken.path()); }
@@ -125,7 +127,9 @@ TYPED_TEST(source, gives_the_same_answer_twice) {
   const auto shape = [](const tc::result<tc::topo::fragment>& f) {
     std::string text;
     for (const tc::topo::node& n : f->nodes) text += n.key + "\n";
-    for (const tc::topo::link& l : f->links) text += std::to_string(l.from.value) + "-" + std::to_string(l.to.value) + " " + std::to_string(l.capacity.value) + "\n";
+    for (const tc::topo::link& l : f->links)
+      text += std::to_string(l.from.value) + "-" + std::to_string(l.to.value) + " " + std::to_string(l.capacity.value) +
+              "\n";
     return text;
   };
   const auto once = s.read({});

@@ -5,7 +5,6 @@
 #include <cstdlib>
 #include <string_view>
 #include <utility>
-
 #include <topocoll/discover/nccl_xml.hpp>
 
 namespace {

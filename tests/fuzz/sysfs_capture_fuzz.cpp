@@ -7,7 +7,6 @@
 #include <string>
 #include <string_view>
 #include <utility>
-
 #include <topocoll/discover/capture.hpp>
 #include <topocoll/discover/recording.hpp>
 
@@ -21,7 +20,9 @@ void demand(bool holds) {
 std::string shape(const topocoll::topo::fragment& f) {
   std::string text;
   for (const auto& n : f.nodes) text += n.key + "\n";
-  for (const auto& l : f.links) text += std::to_string(l.from.value) + "-" + std::to_string(l.to.value) + " " + std::to_string(l.capacity.value) + "\n";
+  for (const auto& l : f.links)
+    text +=
+        std::to_string(l.from.value) + "-" + std::to_string(l.to.value) + " " + std::to_string(l.capacity.value) + "\n";
   return text;
 }
 
@@ -45,7 +46,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   for (const tc::topo::link& l : graph->links()) demand(l.capacity.value > 0 || !l.reason.empty());
 
   // The name of a host is a line of its own, so it holds no line end.
-  const auto again = tc::fragment_of_recording(tc::detail::record(*tree, tree->host(), false, tc::deadline::in({20})), "again.txt");
+  const auto again =
+      tc::fragment_of_recording(tc::detail::record(*tree, tree->host(), false, tc::deadline::in({20})), "again.txt");
   demand(static_cast<bool>(again));
   demand(shape(*again) == shape(*fragment));
   return 0;

@@ -8,12 +8,10 @@
 #include <iterator>
 #include <string>
 #include <vector>
-
 #include <topocoll/discover/files.hpp>
 #include <topocoll/io/json.hpp>
 #include <topocoll/topo/codec.hpp>
 #include <topocoll/topo/summary.hpp>
-
 #include <gtest/gtest.h>
 
 namespace tc = topocoll;
@@ -63,7 +61,8 @@ std::string local(const tc::topo::graph& g, tc::node_id v) {
   return key.substr(key.find('/') + 1);
 }
 
-const tc::topo::link* find(const tc::topo::graph& g, const std::string& from, const std::string& to, const std::string& kind) {
+const tc::topo::link* find(const tc::topo::graph& g, const std::string& from, const std::string& to,
+                           const std::string& kind) {
   for (const tc::topo::link& l : g.links()) {
     const std::string a = local(g, l.from);
     const std::string b = local(g, l.to);
@@ -106,7 +105,8 @@ TEST_P(machine, has_the_expected_links_in_both_directions) {
       ASSERT_NE(l, nullptr) << from << " - " << to;
       const double gb = want["GBps"].get<double>();
       EXPECT_NEAR(l->capacity.value / 1e9, gb, 1e-6 * std::max(1.0, gb)) << from << " - " << to;
-      EXPECT_EQ(words[static_cast<int>(l->how)], want["how"].get<std::string>()) << from << " - " << to << ": " << l->reason;
+      EXPECT_EQ(words[static_cast<int>(l->how)], want["how"].get<std::string>())
+          << from << " - " << to << ": " << l->reason;
       if (want.contains("lanes")) {
         EXPECT_EQ(l->lanes, want["lanes"].get<unsigned>()) << from << " - " << to;
       }
@@ -122,7 +122,8 @@ TEST_P(machine, tells_what_it_noticed) {
   ASSERT_FALSE(s.expected["findings"].empty());
   for (const auto& want : s.expected["findings"]) {
     const auto text = want.get<std::string>();
-    const bool said = std::any_of(s.graph.findings().begin(), s.graph.findings().end(), [&](const tc::finding& f) { return f.what.find(text) != std::string::npos; });
+    const bool said = std::any_of(s.graph.findings().begin(), s.graph.findings().end(),
+                                  [&](const tc::finding& f) { return f.what.find(text) != std::string::npos; });
     EXPECT_TRUE(said) << "no finding says: " << text;
   }
 }

@@ -1,24 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // The command `topocoll bench`: collectives between processes of this host, in the table of nccl-tests.
-#include <fcntl.h>
-#include <sched.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <fcntl.h>
 #include <new>
 #include <optional>
+#include <sched.h>
 #include <span>
 #include <string>
 #include <string_view>
+#include <unistd.h>
 #include <utility>
 #include <vector>
-
 #include <topocoll/app/detail/bench_options.hpp>
 #include <topocoll/app/detail/clock_text.hpp>
 #include <topocoll/app/options.hpp>
@@ -34,7 +32,6 @@
 #include <topocoll/probe/collective_probe.hpp>
 #include <topocoll/probe/cores.hpp>
 #include <topocoll/probe/memory.hpp>
-
 #include <CLI/CLI.hpp>
 
 namespace topocoll { inline namespace v0 { namespace app {
@@ -78,8 +75,17 @@ class bench_board {
     const std::uint64_t at = counter().load(std::memory_order_relaxed);
     if (at >= rows_) return;
     stored_row& s = first_[at];
-    s = {r.size.value, r.count, r.iterations, r.out_of_place.wrong.value_or(0), r.in_place.wrong.value_or(0), r.out_of_place.time.value,
-         r.in_place.time.value, static_cast<std::uint8_t>(r.type), static_cast<std::uint8_t>(r.op), r.in_place.wrong.has_value() ? std::uint8_t{1} : std::uint8_t{0}, {}};
+    s = {r.size.value,
+         r.count,
+         r.iterations,
+         r.out_of_place.wrong.value_or(0),
+         r.in_place.wrong.value_or(0),
+         r.out_of_place.time.value,
+         r.in_place.time.value,
+         static_cast<std::uint8_t>(r.type),
+         static_cast<std::uint8_t>(r.op),
+         r.in_place.wrong.has_value() ? std::uint8_t{1} : std::uint8_t{0},
+         {}};
     std::strncpy(s.plan, r.plan.c_str(), sizeof s.plan - 1);
     counter().store(at + 1, std::memory_order_release);
   }
@@ -133,7 +139,8 @@ struct bench_bounds {
   for (const probe::usable_core& core : layout.cores)
     if (cores.size() < ranks) cores.push_back(core.number);
   for (const bytes asked : bench::sizes(c.range)) {
-    const bytes size = bench::size_of_count(c.collective, bench::count_of(c.collective, asked, c.type, ranks), c.type, ranks);
+    const bytes size =
+        bench::size_of_count(c.collective, bench::count_of(c.collective, asked, c.type, ranks), c.type, ranks);
     if (size.value == 0 || cores.empty()) continue;
     // The working set of the ranks, spread over the cores: small sizes stay in the caches, large ones do not.
     const bytes each{std::max<std::uint64_t>(4096, size.value * ranks / cores.size())};
@@ -148,8 +155,10 @@ struct bench_bounds {
 
 /// One rank's whole run; what rank 0 has to say goes to `say`, and each row to `board` where there is one.
 template <Transport T, class Say>
-[[nodiscard]] result<std::uint64_t> bench_rank(communicator<T>& comm, const bench_request& request, const bench_bounds& bounds, const bench_board* board,
-                                               std::vector<bench::rank_line>& ranks, std::vector<bench::row>& rows, Say&& say) {
+[[nodiscard]] result<std::uint64_t> bench_rank(communicator<T>& comm, const bench_request& request,
+                                               const bench_bounds& bounds, const bench_board* board,
+                                               std::vector<bench::rank_line>& ranks, std::vector<bench::row>& rows,
+                                               Say&& say) {
   const bool speaks = comm.rank().value == 0;
   struct card {
     char host[56];
@@ -160,8 +169,10 @@ template <Transport T, class Say>
   std::strncpy(mine.host, topocoll::detail::host_name().c_str(), sizeof mine.host - 1);
   mine.pid = ::getpid();
   std::vector<card> cards(comm.size());
-  if (auto met = comm.all_gather(&mine, cards.data(), sizeof(card), dtype::uint8, {reduce_op::sum, seconds{60}}); !met) return std::move(met).error();
-  for (std::uint32_t r = 0; r < comm.size(); ++r) ranks.push_back({r, static_cast<long>(cards[r].pid), cards[r].host, std::nullopt});
+  if (auto met = comm.all_gather(&mine, cards.data(), sizeof(card), dtype::uint8, {reduce_op::sum, seconds{60}}); !met)
+    return std::move(met).error();
+  for (std::uint32_t r = 0; r < comm.size(); ++r)
+    ranks.push_back({r, static_cast<long>(cards[r].pid), cards[r].host, std::nullopt});
   if (speaks) say(bench::header(request.sweeps.front(), ranks) + bench::column_lines(request.bound));
 
   std::uint64_t wrong = 0;
@@ -179,7 +190,8 @@ template <Transport T, class Say>
       rows.push_back(std::move(*row));
     }
   }
-  if (board != nullptr) board->place(comm.rank().value).at.store(bench::whereabouts::phase::finished, std::memory_order_relaxed);
+  if (board != nullptr)
+    board->place(comm.rank().value).at.store(bench::whereabouts::phase::finished, std::memory_order_relaxed);
   if (speaks) say(bench::footer(bench::total(rows)));
   return wrong;
 }
@@ -193,14 +205,16 @@ template <Transport T, class Say>
       ::close(fd);
       return name;
     }
-    if (errno != EEXIST) return fail(errc::system, "'" + name + "' cannot be made: " + std::strerror(errno), "choose another name or directory for -J");
+    if (errno != EEXIST)
+      return fail(errc::system, "'" + name + "' cannot be made: " + std::strerror(errno),
+                  "choose another name or directory for -J");
   }
   return fail(errc::system, "'" + file + "' and its names with numbers are all taken", "choose another name for -J");
 }
 
 /// JSON to where it was asked for; the exit code.
-[[nodiscard]] inline int deliver(const bench_request& request, std::span<const bench::row> rows, bench::run_facts facts, const std::string& file, int code,
-                                 sink out, sink err) {
+[[nodiscard]] inline int deliver(const bench_request& request, std::span<const bench::row> rows, bench::run_facts facts,
+                                 const std::string& file, int code, sink out, sink err) {
   facts.end_time = utc_now();
   if (!request.json && file.empty()) return code;
   const std::string text = io::to_text(bench::to_json(request.sweeps.front(), rows, facts));
@@ -214,23 +228,24 @@ template <Transport T, class Say>
 }
 
 /// One sentence on what ended the run: who, where, doing what.
-[[nodiscard]] inline std::string what_ended(std::span<const rank_exit> exits, const bench_board& board, collective_kind collective) {
+[[nodiscard]] inline std::string what_ended(std::span<const rank_exit> exits, const bench_board& board,
+                                            collective_kind collective) {
   const rank_exit* killed = nullptr;
   for (const rank_exit& e : exits)
     if (e.signal != 0 && killed == nullptr) killed = &e;
   if (killed != nullptr && killed->outcome.error().code == errc::peer_lost) {
     const std::string host = topocoll::detail::host_name();
-    return "rank " + std::to_string(killed->rank.value) + " (pid " + std::to_string(killed->pid) + " on host " + host + ") was killed by " +
-           topocoll::detail::signal_in_words(killed->signal) + " during " + bench::to_string(board.place(killed->rank.value), collective) +
-           "; the other ranks were stopped";
+    return "rank " + std::to_string(killed->rank.value) + " (pid " + std::to_string(killed->pid) + " on host " + host +
+           ") was killed by " + topocoll::detail::signal_in_words(killed->signal) + " during " +
+           bench::to_string(board.place(killed->rank.value), collective) + "; the other ranks were stopped";
   }
   if (const auto why = probe::first_failure(exits)) return why->message();
   return {};
 }
 
 [[nodiscard]] inline int bench_by_fork(const bench_request& request, bench::run_facts facts, sink out, sink err) {
-  const std::uint32_t ranks =
-      request.ranks.value_or(static_cast<std::uint32_t>(std::clamp<std::size_t>(probe::read_core_layout().cores.size(), 2, 8)));
+  const std::uint32_t ranks = request.ranks.value_or(
+      static_cast<std::uint32_t>(std::clamp<std::size_t>(probe::read_core_layout().cores.size(), 2, 8)));
   std::string file;
   if (!request.file.empty()) {
     auto name = new_name(request.file);
@@ -251,8 +266,10 @@ template <Transport T, class Say>
     std::string text;
     std::vector<bench::row> rows;
     const auto say = [&](const std::string& more) {
-      if (shows && out.forks) out(more);
-      else if (shows) text += more;
+      if (shows && out.forks)
+        out(more);
+      else if (shows)
+        text += more;
     };
     auto wrong = bench_rank(*comm, request, bounds, &board, lines, rows, say);
     if (!wrong) return std::move(wrong).error();
@@ -260,7 +277,8 @@ template <Transport T, class Say>
   };
   auto exits = run_local_ranks(ranks, {}, body, deadline::in(seconds{1e9}));
   if (!exits) return complain(err, exits.error());
-  for (const rank_exit& e : *exits) facts.ranks.push_back({e.rank.value, e.pid, topocoll::detail::host_name(), std::nullopt});
+  for (const rank_exit& e : *exits)
+    facts.ranks.push_back({e.rank.value, e.pid, topocoll::detail::host_name(), std::nullopt});
   std::vector<bench::row> rows = board.rows(first, ranks);
   for (bench::row& r : rows) r.bound = bounds.of(r.size);
 
@@ -271,11 +289,12 @@ template <Transport T, class Say>
       for (const bench::row& r : rows) out(bench::to_text(r, request.bound));
     complain(err, why);
     facts.errors.push_back(why);
-    const bool refused = rows.empty() && std::ranges::none_of(*exits, [](const rank_exit& e) { return e.signal != 0; }) &&
-                         std::ranges::any_of(*exits, [](const rank_exit& e) {
-                           return !e.outcome && (e.outcome.error().code == errc::invalid_argument || e.outcome.error().code == errc::unsupported ||
-                                                 e.outcome.error().code == errc::system);
-                         });
+    const bool refused =
+        rows.empty() && std::ranges::none_of(*exits, [](const rank_exit& e) { return e.signal != 0; }) &&
+        std::ranges::any_of(*exits, [](const rank_exit& e) {
+          return !e.outcome && (e.outcome.error().code == errc::invalid_argument ||
+                                e.outcome.error().code == errc::unsupported || e.outcome.error().code == errc::system);
+        });
     code = refused ? exit_unable : exit_problem;
   } else {
     if (shows && !out.forks) out(*exits->front().outcome);
@@ -289,19 +308,23 @@ template <Transport T, class Say>
 }
 
 /// Under a launcher: this process is one rank, and the others are on this host or cannot be reached.
-[[nodiscard]] inline int bench_by_launch(const bench_request& request, const launch& me, bench::run_facts facts, sink out, sink err) {
+[[nodiscard]] inline int bench_by_launch(const bench_request& request, const launch& me, bench::run_facts facts,
+                                         sink out, sink err) {
   const auto refuse = [&](const std::string& what, const std::string& next) {
     if (me.rank.value == 0) complain(err, fail(errc::unsupported, what, next));
     return static_cast<int>(exit_unable);
   };
   if (request.ranks && *request.ranks != me.size)
-    return refuse("--ranks " + std::to_string(*request.ranks) + " contradicts " + me.launcher + ", which started " + std::to_string(me.size) + " ranks",
+    return refuse("--ranks " + std::to_string(*request.ranks) + " contradicts " + me.launcher + ", which started " +
+                      std::to_string(me.size) + " ranks",
                   "leave --ranks out");
   if (me.local_size && *me.local_size < me.size)
-    return refuse(me.launcher + " started " + std::to_string(me.size) + " ranks, " + std::to_string(*me.local_size) +
-                      " of them on this host: ranks of several hosts need a network transport, which this program does not have",
-                  "start all ranks on one host");
-  std::string name = "bench-" + (me.job ? *me.job : std::to_string(::getppid())) + "-" + std::to_string(me.restarts.value_or(0));
+    return refuse(
+        me.launcher + " started " + std::to_string(me.size) + " ranks, " + std::to_string(*me.local_size) +
+            " of them on this host: ranks of several hosts need a network transport, which this program does not have",
+        "start all ranks on one host");
+  std::string name =
+      "bench-" + (me.job ? *me.job : std::to_string(::getppid())) + "-" + std::to_string(me.restarts.value_or(0));
   for (char& c : name)
     if (!(c >= 'a' && c <= 'z') && !(c >= 'A' && c <= 'Z') && !(c >= '0' && c <= '9') && c != '-' && c != '.') c = '_';
   if (name.size() > 100) name.resize(100);

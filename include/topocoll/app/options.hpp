@@ -47,7 +47,7 @@ inline int complain(sink err, const failure& why) {
   } catch (const CLI::ParseError& e) {
     std::string message = e.what();
     while (!message.empty() && (message.back() == '\n' || message.back() == ' ')) message.pop_back();
-    if (e.get_exit_code() == static_cast<int>(CLI::ExitCodes::ExtrasError)) {
+    if (!cli.remaining().empty()) {  // says more than that something else is missing
       std::vector<std::string> names;
       for (const CLI::Option* option : cli.get_options())
         for (const std::string& name : option->get_lnames()) names.push_back("--" + name);

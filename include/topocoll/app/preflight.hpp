@@ -10,7 +10,6 @@
 #include <string_view>
 #include <utility>
 #include <vector>
-
 #include <topocoll/app/detail/clock_text.hpp>
 #include <topocoll/app/options.hpp>
 #include <topocoll/app/sink.hpp>
@@ -24,7 +23,6 @@
 #include <topocoll/probe/report_text.hpp>
 #include <topocoll/topo/text.hpp>
 #include <topocoll/version.hpp>
-
 #include <CLI/CLI.hpp>
 
 namespace topocoll { inline namespace v0 { namespace app {
@@ -95,7 +93,8 @@ class progress_line {
 }
 
 [[nodiscard]] inline const char* next_work(probe::section done) {
-  constexpr const char* words[] = {"computing paths", "measuring memory", "planning", "running collectives", "judging", "writing the report"};
+  constexpr const char* words[] = {"computing paths",     "measuring memory", "planning",
+                                   "running collectives", "judging",          "writing the report"};
   return words[static_cast<std::size_t>(done)];
 }
 
@@ -103,12 +102,17 @@ class progress_line {
 
 inline int run_preflight(std::span<const std::string_view> args, sink out, sink err) {
   detail::preflight_words words;
-  CLI::App cli("probes this machine and judges it: links, memory, plans, collectives between local processes; ends with one verdict", "preflight");
+  CLI::App cli(
+      "probes this machine and judges it: links, memory, plans, collectives between local processes; ends with one "
+      "verdict",
+      "preflight");
   cli.add_option("--ranks", words.ranks, "local processes that run collectives, 2 to 256")->capture_default_str();
   cli.add_flag("--json", words.json, "the report on standard output instead of text and file");
-  cli.add_option("--output", words.output, "file for the JSON report; default ./topocoll-preflight.json, none with --json");
+  cli.add_option("--output", words.output,
+                 "file for the JSON report; default ./topocoll-preflight.json, none with --json");
   cli.add_option("--metrics", words.metrics, "file for Prometheus' textfile collector (name it .prom)");
-  cli.add_option("--time-budget", words.budget, "time for everything; what does not fit is not measured")->capture_default_str();
+  cli.add_option("--time-budget", words.budget, "time for everything; what does not fit is not measured")
+      ->capture_default_str();
   cli.add_option("--min-bandwidth", words.least, "busbw that all_reduce must reach at 16 MiB, such as 2GB/s");
   cli.add_option("--exit-style", words.style, "plain, npd, nagios or slurm")->capture_default_str();
   cli.add_option("--from", words.from, "a recorded machine: only what needs no traffic is checked");
@@ -118,14 +122,20 @@ inline int run_preflight(std::span<const std::string_view> args, sink out, sink 
   const seconds start = steady_clock::now();
   probe::preflight_options options;
   const auto style = probe::parse_exit_style(words.style);
-  if (!style) return complain(err, fail(errc::invalid_argument, "there is no exit style '" + words.style + "'", "name one of plain, npd, nagios, slurm"));
+  if (!style)
+    return complain(err, fail(errc::invalid_argument, "there is no exit style '" + words.style + "'",
+                              "name one of plain, npd, nagios, slurm"));
   if (words.ranks < 2 || words.ranks > 256)
-    return complain(err, fail(errc::invalid_argument, "--ranks " + std::to_string(words.ranks) + ": a collective needs at least two ranks, and more than 256 do not fit one host", "give 2 to 256"));
+    return complain(err, fail(errc::invalid_argument,
+                              "--ranks " + std::to_string(words.ranks) +
+                                  ": a collective needs at least two ranks, and more than 256 do not fit one host",
+                              "give 2 to 256"));
   options.ranks = words.ranks;
   const auto budget = parse_seconds(words.budget);
   if (!budget) return complain(err, budget.error());
   if (budget->value < 0.5 || budget->value > 3600)
-    return complain(err, fail(errc::invalid_argument, "--time-budget " + words.budget + " is not between 0.5 s and one hour"));
+    return complain(
+        err, fail(errc::invalid_argument, "--time-budget " + words.budget + " is not between 0.5 s and one hour"));
   options.budget = *budget;
   if (!words.least.empty()) {
     const auto least = parse_rate(words.least);
@@ -171,11 +181,16 @@ inline int run_preflight(std::span<const std::string_view> args, sink out, sink 
   const std::string document = words.json || !file.empty() ? io::to_text(probe::to_json(r)) : std::string();
   std::string written_to;
   if (!file.empty()) {
-    if (const auto written = io::write_file(file, document); !written) lost(written.error());
-    else written_to = file;
+    if (const auto written = io::write_file(file, document); !written)
+      lost(written.error());
+    else
+      written_to = file;
   }
   if (!words.metrics.empty())
-    if (const auto written = io::write_file(words.metrics, probe::to_prometheus(r, static_cast<double>(std::time(nullptr)))); !written) lost(written.error());
+    if (const auto written =
+            io::write_file(words.metrics, probe::to_prometheus(r, static_cast<double>(std::time(nullptr))));
+        !written)
+      lost(written.error());
 
   if (words.json) {
     out(document);

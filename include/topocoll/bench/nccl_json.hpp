@@ -7,7 +7,6 @@
 #include <string_view>
 #include <utility>
 #include <vector>
-
 #include <topocoll/bench/nccl_style.hpp>
 #include <topocoll/bench/row.hpp>
 #include <topocoll/io/json.hpp>
@@ -17,11 +16,11 @@ namespace topocoll { inline namespace v0 { namespace bench {
 
 /// What belongs to a run beside its rows.
 struct run_facts {
-  std::string start_time;               ///< UTC, "2026-03-01T08:15:00Z"
+  std::string start_time;  ///< UTC, "2026-03-01T08:15:00Z"
   std::string end_time;
-  std::vector<std::string> arguments;   ///< the command line
+  std::vector<std::string> arguments;  ///< the command line
   std::vector<rank_line> ranks;
-  std::vector<std::string> errors;      ///< sentences; a run without any is complete
+  std::vector<std::string> errors;  ///< sentences; a run without any is complete
 };
 
 /// The document that nccl-tests writes with -J: same fields, times in us, bandwidths in GB/s, booleans as the texts "true" and
@@ -39,8 +38,10 @@ struct run_facts {
   c["ngpus"] = 0;
   c["minimum_bytes"] = config.range.first.value;
   c["maximum_bytes"] = config.range.last.value;
-  if (config.range.factor) c["step_factor"] = *config.range.factor;
-  else c["step_bytes"] = config.range.step.value;
+  if (config.range.factor)
+    c["step_factor"] = *config.range.factor;
+  else
+    c["step_bytes"] = config.range.step.value;
   c["warmup_iters"] = config.warm_up;
   c["iterations"] = config.iterations;
   c["aggregated_iterations"] = 1;
@@ -82,7 +83,8 @@ struct run_facts {
     j["results"].push_back(std::move(one));
   }
   const totals t = total(rows);
-  j["out_of_bounds"] = {{"count", t.wrong}, {"okay", !t.checked ? json(nullptr) : json(t.wrong == 0 ? "true" : "false")}};
+  j["out_of_bounds"] = {{"count", t.wrong},
+                        {"okay", !t.checked ? json(nullptr) : json(t.wrong == 0 ? "true" : "false")}};
   j["average_bus_bandwidth"] = {{"bandwidth", t.average_busbw.value / 1e9}, {"okay", "true"}};
   j["errors"] = facts.errors;
   j["end_time"] = facts.end_time;

@@ -9,7 +9,6 @@
 #include <span>
 #include <string>
 #include <string_view>
-
 #include <topocoll/bench/row.hpp>
 #include <topocoll/core/units.hpp>
 
@@ -21,16 +20,16 @@ enum class averaging : std::uint8_t { rank0, mean, least, most };
 /// How a sweep is run; the letters are the options of nccl-tests.
 struct sweep_config {
   collective_kind collective = collective_kind::all_reduce;
-  size_range range;                      ///< -b -e -f -i
-  dtype type = dtype::float32;           ///< -d
-  reduce_op op = reduce_op::sum;         ///< -o
-  rank_id root{};                        ///< -r
-  std::uint64_t iterations = 20;         ///< -n
-  std::uint64_t warm_up = 1;             ///< -w
-  std::uint64_t checked = 1;             ///< -c: iterations whose result is checked; 0 checks nothing
-  averaging average = averaging::mean;   ///< -a: 0 rank 0, 1 mean, 2 min, 3 max over ranks
-  std::optional<seconds> timeout;        ///< -T: of one size; empty leaves only the limit of a single call
-  std::string algorithm;                 ///< empty: the planner chooses
+  size_range range;                     ///< -b -e -f -i
+  dtype type = dtype::float32;          ///< -d
+  reduce_op op = reduce_op::sum;        ///< -o
+  rank_id root{};                       ///< -r
+  std::uint64_t iterations = 20;        ///< -n
+  std::uint64_t warm_up = 1;            ///< -w
+  std::uint64_t checked = 1;            ///< -c: iterations whose result is checked; 0 checks nothing
+  averaging average = averaging::mean;  ///< -a: 0 rank 0, 1 mean, 2 min, 3 max over ranks
+  std::optional<seconds> timeout{};       ///< -T: of one size; empty leaves only the limit of a single call
+  std::string algorithm{};                ///< empty: the planner chooses
 };
 
 /// A rank as the header lists it.
@@ -70,7 +69,8 @@ template <class... Values>
 
 [[nodiscard]] inline std::string half_text(const row& r, const timing& half) {
   const std::string wrong = half.wrong ? std::to_string(*half.wrong) : "N/A";
-  return "  " + time_text(half.time) + printed("  %6.2f  %6.2f  %5s", r.algbw(half).value / 1e9, r.busbw(half).value / 1e9, wrong.c_str());
+  return "  " + time_text(half.time) +
+         printed("  %6.2f  %6.2f  %5s", r.algbw(half).value / 1e9, r.busbw(half).value / 1e9, wrong.c_str());
 }
 
 }  // namespace detail
@@ -79,9 +79,10 @@ inline std::string header(const sweep_config& config, std::span<const rank_line>
   const unsigned long long step = config.range.factor ? *config.range.factor : config.range.step.value;
   std::string text = "# nThread 1 nGpus 0 minBytes " + std::to_string(config.range.first.value) + " maxBytes " +
                      std::to_string(config.range.last.value) + " step: " + std::to_string(step) +
-                     (config.range.factor ? "(factor)" : "(bytes)") + " warmup iters: " + std::to_string(config.warm_up) +
-                     " iters: " + std::to_string(config.iterations) + " agg iters: 1 validation: " + std::to_string(config.checked) +
-                     " graph: 0\n#\n# Using devices\n";
+                     (config.range.factor ? "(factor)" : "(bytes)") +
+                     " warmup iters: " + std::to_string(config.warm_up) +
+                     " iters: " + std::to_string(config.iterations) +
+                     " agg iters: 1 validation: " + std::to_string(config.checked) + " graph: 0\n#\n# Using devices\n";
   for (const rank_line& r : ranks) {
     text += detail::printed("#  Rank %2u Group  0 Pid %6ld on %10s device", r.rank, r.pid, r.host.c_str());
     text += r.core ? detail::printed(" %2u [core] host memory\n", *r.core) : "  - [any core] host memory\n";
@@ -92,11 +93,17 @@ inline std::string header(const sweep_config& config, std::span<const rank_line>
 inline std::string column_lines(bool bound) {
   const std::string_view more[] = {bound ? "  share of limit" : "", bound ? "    out     in" : "", ""};
   std::string text = "#\n";
-  text += "#                                                              out-of-place                       in-place          ";
+  text +=
+      "#                                                              out-of-place                       in-place      "
+      "    ";
   text += std::string(more[0]) + "\n";
-  text += "#       size         count      type   redop    root     time   algbw   busbw #wrong     time   algbw   busbw #wrong";
+  text +=
+      "#       size         count      type   redop    root     time   algbw   busbw #wrong     time   algbw   busbw "
+      "#wrong";
   text += std::string(more[1]) + "\n";
-  text += "#        (B)    (elements)                               (us)  (GB/s)  (GB/s)            (us)  (GB/s)  (GB/s)       ";
+  text +=
+      "#        (B)    (elements)                               (us)  (GB/s)  (GB/s)            (us)  (GB/s)  (GB/s)   "
+      "    ";
   text += std::string(more[2]) + "\n";
   return text;
 }
@@ -110,7 +117,8 @@ inline std::string to_text(const row& r, bool bound) {
   text += detail::half_text(r, r.out_of_place) + detail::half_text(r, r.in_place);
   if (bound) {
     for (const timing* half : {&r.out_of_place, &r.in_place})
-      text += r.bound && r.bound->value > 0 ? detail::printed("  %4.0f%%", 100 * (r.busbw(*half) / *r.bound)) : "    N/A";
+      text +=
+          r.bound && r.bound->value > 0 ? detail::printed("  %4.0f%%", 100 * (r.busbw(*half) / *r.bound)) : "    N/A";
   }
   return text + "\n";
 }

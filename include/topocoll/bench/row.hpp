@@ -7,7 +7,6 @@
 #include <span>
 #include <string>
 #include <vector>
-
 #include <topocoll/core/ids.hpp>
 #include <topocoll/core/units.hpp>
 #include <topocoll/exec/dtype.hpp>
@@ -24,14 +23,14 @@ struct timing {
 /// One line. Bandwidths follow from size, time and ranks, so they are functions and cannot contradict them.
 struct row {
   collective_kind collective = collective_kind::all_reduce;
-  bytes size{};               ///< of the whole array: for all-gather and reduce-scatter the sum of all ranks' parts
-  std::uint64_t count = 0;    ///< elements: of the buffer, or per rank for all-gather and reduce-scatter
+  bytes size{};             ///< of the whole array: for all-gather and reduce-scatter the sum of all ranks' parts
+  std::uint64_t count = 0;  ///< elements: of the buffer, or per rank for all-gather and reduce-scatter
   dtype type = dtype::float32;
   reduce_op op = reduce_op::sum;
   std::optional<rank_id> root;  ///< for broadcast and reduce
   std::uint32_t ranks = 1;
   std::uint64_t iterations = 0;
-  std::string plan;           ///< name of the plan that ran
+  std::string plan;  ///< name of the plan that ran
   timing out_of_place;
   timing in_place;
   std::optional<bytes_per_second> bound;  ///< busbw that the machine's limits allow; empty when they are not known
@@ -41,20 +40,24 @@ struct row {
     return half.time.value > 0 ? size / half.time : bytes_per_second{};
   }
   /// algbw times the factor of the collective: comparable with link speed whatever the number of ranks.
-  [[nodiscard]] bytes_per_second busbw(const timing& half) const { return algbw(half) * busbw_factor(collective, ranks); }
+  [[nodiscard]] bytes_per_second busbw(const timing& half) const {
+    return algbw(half) * busbw_factor(collective, ranks);
+  }
 };
 
 /// Element count of a size, as nccl-tests takes it: the whole array is cut into equal parts for the collectives that have one
 /// part per rank, and what does not divide is left off.
 [[nodiscard]] constexpr std::uint64_t count_of(collective_kind k, bytes size, dtype type, std::uint32_t ranks) {
   const std::uint64_t elements = size.value / size_of(type).value;
-  const bool parts = k == collective_kind::all_gather || k == collective_kind::reduce_scatter || k == collective_kind::all_to_all;
+  const bool parts =
+      k == collective_kind::all_gather || k == collective_kind::reduce_scatter || k == collective_kind::all_to_all;
   return parts && ranks > 0 ? elements / ranks : elements;
 }
 
 /// The size that `count` elements really have: count_of's inverse, without what was left off.
 [[nodiscard]] constexpr bytes size_of_count(collective_kind k, std::uint64_t count, dtype type, std::uint32_t ranks) {
-  const bool parts = k == collective_kind::all_gather || k == collective_kind::reduce_scatter || k == collective_kind::all_to_all;
+  const bool parts =
+      k == collective_kind::all_gather || k == collective_kind::reduce_scatter || k == collective_kind::all_to_all;
   return {count * size_of(type).value * (parts ? ranks : 1)};
 }
 
@@ -62,7 +65,7 @@ struct row {
 struct size_range {
   bytes first = 32_MiB;
   bytes last = 32_MiB;
-  std::optional<std::uint64_t> factor;  ///< multiply; wins over `step`
+  std::optional<std::uint64_t> factor{};  ///< multiply; wins over `step`
   bytes step = 1_MiB;                   ///< add
 };
 

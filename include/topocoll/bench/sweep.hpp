@@ -10,7 +10,6 @@
 #include <string>
 #include <utility>
 #include <vector>
-
 #include <topocoll/bench/detail/pages.hpp>
 #include <topocoll/bench/nccl_style.hpp>
 #include <topocoll/bench/row.hpp>
@@ -37,12 +36,18 @@ struct alignas(64) whereabouts {
 /// "all_reduce of 1 MiB in place, timed call 12 of 20".
 [[nodiscard]] inline std::string to_string(const whereabouts& w, collective_kind collective) {
   const auto phase = w.at.load(std::memory_order_relaxed);
-  if (phase == whereabouts::phase::starting) return "its start, before the first " + std::string(topocoll::to_string(collective));
-  if (phase == whereabouts::phase::finished) return "its end, after the last " + std::string(topocoll::to_string(collective));
-  const char* const kind = phase == whereabouts::phase::checking ? "checked call " : (phase == whereabouts::phase::timing ? "timed call " : "warm-up call ");
-  return std::string(topocoll::to_string(collective)) + " of " + topocoll::to_string(bytes{w.size.load(std::memory_order_relaxed)}) +
+  if (phase == whereabouts::phase::starting)
+    return "its start, before the first " + std::string(topocoll::to_string(collective));
+  if (phase == whereabouts::phase::finished)
+    return "its end, after the last " + std::string(topocoll::to_string(collective));
+  const char* const kind = phase == whereabouts::phase::checking
+                               ? "checked call "
+                               : (phase == whereabouts::phase::timing ? "timed call " : "warm-up call ");
+  return std::string(topocoll::to_string(collective)) + " of " +
+         topocoll::to_string(bytes{w.size.load(std::memory_order_relaxed)}) +
          (w.in_place.load(std::memory_order_relaxed) != 0 ? " in place, " : " out of place, ") + kind +
-         std::to_string(w.call.load(std::memory_order_relaxed)) + " of " + std::to_string(w.calls.load(std::memory_order_relaxed));
+         std::to_string(w.call.load(std::memory_order_relaxed)) + " of " +
+         std::to_string(w.calls.load(std::memory_order_relaxed));
 }
 
 /// Measures one size after the other on one communicator. Every rank makes the same calls with the same configuration.
@@ -53,17 +58,21 @@ class sweep {
   static constexpr seconds longest_call{60};
 
   /// @param at  told what the rank does; may be null; must outlive the sweep
-  sweep(communicator<T>& comm, const sweep_config& config, whereabouts* at = nullptr) : comm_(comm), config_(config), at_(at) {}
+  sweep(communicator<T>& comm, const sweep_config& config, whereabouts* at = nullptr)
+      : comm_(comm), config_(config), at_(at) {}
 
   /// Adopts the plan that the configuration names, and takes memory for the largest size.
   /// @return `unsupported` when the collective has no such algorithm, `system` when there is no memory
   [[nodiscard]] result<void> prepare() {
     const std::uint32_t n = comm_.size();
     if (config_.root.value >= n)
-      return fail(errc::invalid_argument, "root " + std::to_string(config_.root.value) + " is no rank of " + std::to_string(n));
+      return fail(errc::invalid_argument,
+                  "root " + std::to_string(config_.root.value) + " is no rank of " + std::to_string(n));
     if (!config_.algorithm.empty()) {
       const auto how = plan::parse_algorithm(config_.algorithm);
-      if (!how) return fail(errc::invalid_argument, "there is no algorithm '" + config_.algorithm + "'", "ring, recursive, doubling, tree, double_tree, direct or one_shot");
+      if (!how)
+        return fail(errc::invalid_argument, "there is no algorithm '" + config_.algorithm + "'",
+                    "ring, recursive, doubling, tree, double_tree, direct or one_shot");
       const auto plan = plan::flat_schedule(config_.collective, n, config_.root, *how);
       if (!plan) return plan.error();
       if (auto taken = comm_.adopt(*plan, longest_call); !taken) return taken;
@@ -72,7 +81,9 @@ class sweep {
     const std::uint64_t most = buffer_bytes(count_of(config_.collective, config_.range.last, config_.type, n));
     in_ = detail::pages(most, false);
     out_ = detail::pages(most, false);
-    if (!in_ || !out_) return fail(errc::system, "rank " + std::to_string(comm_.rank().value) + " has no memory for two buffers of " + topocoll::to_string(bytes{most}));
+    if (!in_ || !out_)
+      return fail(errc::system, "rank " + std::to_string(comm_.rank().value) + " has no memory for two buffers of " +
+                                    topocoll::to_string(bytes{most}));
     return {};
   }
 
@@ -86,7 +97,8 @@ class sweep {
     r.size = size_of_count(config_.collective, r.count, config_.type, n);
     r.type = config_.type;
     r.op = config_.op;
-    if (config_.collective == collective_kind::broadcast || config_.collective == collective_kind::reduce) r.root = config_.root;
+    if (config_.collective == collective_kind::broadcast || config_.collective == collective_kind::reduce)
+      r.root = config_.root;
     r.ranks = n;
     r.iterations = config_.iterations;
     r.plan = plan_.empty() ? built_in(r.count) : plan_;
@@ -120,7 +132,8 @@ class sweep {
     const std::size_t whole = part * comm_.size();
     switch (config_.collective) {
       case collective_kind::all_gather: return {in_place ? out_.data() + shard : in_.data(), out_.data(), part, whole};
-      case collective_kind::reduce_scatter: return {in_.data(), in_place ? in_.data() + shard : out_.data(), whole, part};
+      case collective_kind::reduce_scatter:
+        return {in_.data(), in_place ? in_.data() + shard : out_.data(), whole, part};
       case collective_kind::all_to_all: return {in_.data(), out_.data(), whole, whole};  // has no form in place
       default: return {in_place ? out_.data() : in_.data(), out_.data(), part, part};
     }
@@ -136,8 +149,10 @@ class sweep {
   [[nodiscard]] result<void> once(const buffers& b, std::uint64_t count) {
     if (at_ != nullptr) at_->call.store(at_->call.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
     if (config_.timeout && until_.passed())
-      return fail(errc::timed_out, std::string(topocoll::to_string(config_.collective)) + " of " + topocoll::to_string(bytes{b.out_size}) + " took longer than " +
-                                       topocoll::to_string(*config_.timeout) + " on rank " + std::to_string(comm_.rank().value),
+      return fail(errc::timed_out,
+                  std::string(topocoll::to_string(config_.collective)) + " of " +
+                      topocoll::to_string(bytes{b.out_size}) + " took longer than " +
+                      topocoll::to_string(*config_.timeout) + " on rank " + std::to_string(comm_.rank().value),
                   "allow more time per size (-T) or ask for fewer calls (-n)");
     return comm_.run(config_.collective, config_.root, b.in, b.out, count, config_.type, options());
   }
@@ -156,16 +171,20 @@ class sweep {
       const pattern data(config_.collective, config_.type, config_.op, comm_.size(), config_.root, i + 1);
       if (!in_place) std::fill_n(b.out, b.out_size, std::byte{0xff});
       // In place the input is filled last: it lies inside the output.
-      if (in_place && config_.collective == collective_kind::all_gather) std::fill_n(b.out, b.out_size, std::byte{0xff});
+      if (in_place && config_.collective == collective_kind::all_gather)
+        std::fill_n(b.out, b.out_size, std::byte{0xff});
       const bool reads = config_.collective != collective_kind::broadcast || comm_.rank() == config_.root;
-      if (reads) data.fill(comm_.rank(), {b.in, b.in_size});
-      else std::fill_n(b.in, b.in_size, std::byte{0xff});
+      if (reads)
+        data.fill(comm_.rank(), {b.in, b.in_size});
+      else
+        std::fill_n(b.in, b.in_size, std::byte{0xff});
       if (auto ran = once(b, r.count); !ran) return std::move(ran).error();
       wrong += data.wrong(comm_.rank(), {b.out, b.out_size});
     }
     if (config_.checked > 0) {
       std::vector<std::uint64_t> all(1);
-      if (auto summed = comm_.all_reduce(std::span(&wrong, 1), std::span(all), {reduce_op::sum, options().timeout}); !summed)
+      if (auto summed = comm_.all_reduce(std::span(&wrong, 1), std::span(all), {reduce_op::sum, options().timeout});
+          !summed)
         return std::move(summed).error();
       half.wrong = all[0];
     }
@@ -178,9 +197,11 @@ class sweep {
     const seconds start = steady_clock::now();
     for (std::uint64_t i = 0; i < config_.iterations; ++i)
       if (auto ran = once(b, r.count); !ran) return std::move(ran).error();
-    const double mine = (steady_clock::now() - start).value / static_cast<double>(std::max<std::uint64_t>(config_.iterations, 1));
+    const double mine =
+        (steady_clock::now() - start).value / static_cast<double>(std::max<std::uint64_t>(config_.iterations, 1));
     std::vector<double> all(comm_.size());
-    if (auto shared = comm_.all_gather(std::span(&mine, 1), std::span(all), {reduce_op::sum, options().timeout}); !shared)
+    if (auto shared = comm_.all_gather(std::span(&mine, 1), std::span(all), {reduce_op::sum, options().timeout});
+        !shared)
       return std::move(shared).error();
     half.time = {averaged(all)};
     return half;

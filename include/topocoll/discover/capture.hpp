@@ -7,7 +7,6 @@
 #include <string_view>
 #include <utility>
 #include <vector>
-
 #include <topocoll/core/deadline.hpp>
 #include <topocoll/core/result.hpp>
 #include <topocoll/io/recording.hpp>
@@ -18,7 +17,7 @@ namespace topocoll { inline namespace v0 {
 
 struct capture_options {
   std::string root = "/";      ///< where /sys and /proc of the machine lie
-  std::string host = {};            ///< written into the recording, which then names its host; empty for none
+  std::string host = {};       ///< written into the recording, which then names its host; empty for none
   bool mask_addresses = true;  ///< hardware addresses and GUIDs become numbers; equal ones stay equal
   deadline until = deadline::in({20.0});
 };
@@ -37,17 +36,21 @@ template <io::FileTree Tree>
 class traced_tree {
  public:
   /// Both outlive the tree.
-  traced_tree(const Tree& tree, std::vector<std::string>& lines, bool mask) : tree_(&tree), lines_(&lines), mask_(mask) {}
+  traced_tree(const Tree& tree, std::vector<std::string>& lines, bool mask)
+      : tree_(&tree), lines_(&lines), mask_(mask) {}
 
   [[nodiscard]] result<std::string> read(const std::string& path) const { return file(path, tree_->read(path)); }
-  [[nodiscard]] result<std::string> head(const std::string& path, bytes most) const { return file(path, tree_->head(path, most)); }
+  [[nodiscard]] result<std::string> head(const std::string& path, bytes most) const {
+    return file(path, tree_->head(path, most));
+  }
   [[nodiscard]] result<std::vector<std::string>> list(const std::string& path) const {
     auto names = tree_->list(path);
     if (!names) return names;
     lines_->push_back(io::recorded_directory(real(path)));
     // That a directory is there may be all that is ever asked about it.
     for (const std::string& name : *names)
-      if (const std::string inner = (path == "/" ? "" : path) + "/" + name; tree_->list(inner)) lines_->push_back(io::recorded_directory(real(inner)));
+      if (const std::string inner = (path == "/" ? "" : path) + "/" + name; tree_->list(inner))
+        lines_->push_back(io::recorded_directory(real(inner)));
     return names;
   }
   [[nodiscard]] result<std::string> link(const std::string& path) const {
@@ -64,8 +67,22 @@ class traced_tree {
 
   /// The path without links; every link on the way is written down.
   [[nodiscard]] std::string real(const std::string& path) const {
-    std::string todo = io::resolve_link("", path);
-    std::string done;
+    // Files of one directory are asked for one after the other.
+    const std::size_t slash = path.rfind('/');
+    if (slash != std::string::npos && slash > 0) {
+      std::string directory = path.substr(0, slash);
+      if (directory != last_) {
+        last_real_ = walk(directory);
+        last_ = std::move(directory);
+      }
+      return walk_from(last_real_, path.substr(slash));
+    }
+    return walk(path);
+  }
+  [[nodiscard]] std::string walk(const std::string& path) const { return walk_from({}, io::resolve_link("", path)); }
+
+  /// `todo` below the directory `done`, which holds no links.
+  [[nodiscard]] std::string walk_from(std::string done, std::string todo) const {
     for (int links = 0; !todo.empty() && todo != "/" && links < 40;) {
       const std::size_t end = std::min(todo.find('/', 1), todo.size());
       const std::string next = done + todo.substr(0, end);
@@ -93,13 +110,15 @@ class traced_tree {
     constexpr char hex[] = "0123456789abcdef";
     std::string digits;
     for (int shift = 12; shift >= 0; shift -= 4) digits += hex[number >> static_cast<unsigned>(shift) & 15U];
-    return mac ? "02:00:00:00:" + digits.substr(0, 2) + ":" + digits.substr(2) + "\n" : "0000:0000:0000:" + digits + "\n";
+    return mac ? "02:00:00:00:" + digits.substr(0, 2) + ":" + digits.substr(2) + "\n"
+               : "0000:0000:0000:" + digits + "\n";
   }
 
   const Tree* tree_;
   std::vector<std::string>* lines_;
   bool mask_;
   mutable std::vector<std::string> seen_;
+  mutable std::string last_, last_real_;  // the directory asked for last, and where it is
 };
 
 /// The text of a recording, made by reading `tree` once.
@@ -122,7 +141,8 @@ template <io::FileTree Tree>
 inline result<std::string> capture(const capture_options& options) {
   const io::live_tree tree(options.root);
   if (!tree.list("/sys") && !tree.list("/proc"))
-    return fail(errc::not_found, "'" + options.root + "' holds neither /sys nor /proc", "name the root of a machine's file system, '/' for this one");
+    return fail(errc::not_found, "'" + options.root + "' holds neither /sys nor /proc",
+                "name the root of a machine's file system, '/' for this one");
   return detail::record(tree, options.host, options.mask_addresses, options.until);
 }
 

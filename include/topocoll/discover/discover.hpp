@@ -4,7 +4,6 @@
 #include <string>
 #include <utility>
 #include <vector>
-
 #include <topocoll/core/finding.hpp>
 #include <topocoll/core/result.hpp>
 #include <topocoll/discover/source.hpp>
@@ -22,11 +21,13 @@ struct discovery {
 /// Joins what was read. For programs that choose their sources while they run.
 /// @param refusals  why other sources told nothing; kept as findings
 /// @return the first refusal when there are no fragments; else as `merge` and `graph::from`
-[[nodiscard]] inline result<discovery> join_fragments(std::vector<topo::fragment> fragments, const std::vector<std::pair<std::string, failure>>& refusals = {}) {
+[[nodiscard]] inline result<discovery> join_fragments(
+    std::vector<topo::fragment> fragments, const std::vector<std::pair<std::string, failure>>& refusals = {}) {
   if (fragments.empty()) {
     if (refusals.empty()) return fail(errc::invalid_argument, "no source was named, so there is nothing to discover");
     failure first = refusals.front().second;
-    for (std::size_t i = 1; i < refusals.size(); ++i) first.what += "; " + refusals[i].first + ": " + refusals[i].second.what;
+    for (std::size_t i = 1; i < refusals.size(); ++i)
+      first.what += "; " + refusals[i].first + ": " + refusals[i].second.what;
     return first;
   }
   auto joined = topo::merge(fragments);
@@ -47,8 +48,8 @@ struct discovery {
 /// finding as long as another one answers. Obeys `options.until`.
 /// @return the failure of the first source when none answers
 template <TopologySource... Sources>
-  requires(sizeof...(Sources) > 0)
-[[nodiscard]] result<discovery> discover(const discover_options& options, Sources... sources) {
+requires(sizeof...(Sources) > 0)
+    [[nodiscard]] result<discovery> discover(const discover_options& options, Sources... sources) {
   std::vector<topo::fragment> fragments;
   std::vector<std::pair<std::string, failure>> refusals;
   const auto ask = [&](auto& source) {

@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Any topology file that topocoll knows, told apart by its content. Needs pugixml and nlohmann-json.
-#include <sys/stat.h>
-
 #include <string>
 #include <string_view>
+#include <sys/stat.h>
 #include <utility>
-
 #include <topocoll/core/result.hpp>
 #include <topocoll/discover/nccl_xml.hpp>
 #include <topocoll/discover/recording.hpp>
@@ -21,7 +19,8 @@ namespace topocoll { inline namespace v0 {
 /// Reads a text, told apart by its content, never by its name.
 /// @param file  name for failures and findings
 /// @return `malformed_input` for a text of a known kind that is broken, with the place; `unsupported` for any other kind
-[[nodiscard]] result<topo::fragment> from_text(std::string_view text, const std::string& file, const discover_options& options = {});
+[[nodiscard]] result<topo::fragment> from_text(std::string_view text, const std::string& file,
+                                               const discover_options& options = {});
 
 /// Reads a file, or the machine below a directory that holds /sys.
 ///
@@ -33,10 +32,12 @@ namespace topocoll { inline namespace v0 {
 namespace detail {
 
 inline constexpr const char* known_kinds =
-    "NCCL topologies (XML with <system>), topocoll topologies (JSON), recordings of /sys, and directories that hold /sys";
+    "NCCL topologies (XML with <system>), topocoll topologies (JSON), recordings of /sys, and directories that hold "
+    "/sys";
 
 [[nodiscard]] inline failure unknown_kind(const std::string& file, const std::string& found) {
-  return fail(errc::unsupported, file + " is " + found + ": not a topology file that topocoll knows; it reads " + known_kinds);
+  return fail(errc::unsupported,
+              file + " is " + found + ": not a topology file that topocoll knows; it reads " + known_kinds);
 }
 
 /// First line that is neither empty nor a comment.
@@ -52,17 +53,20 @@ inline constexpr const char* known_kinds =
 
 [[nodiscard]] inline bool looks_binary(std::string_view text) {
   for (const char c : text.substr(0, 4096))
-    if (static_cast<unsigned char>(c) < 0x20 && c != '\n' && c != '\r' && c != '\t' && c != '\f' && c != '\x1b') return true;
+    if (static_cast<unsigned char>(c) < 0x20 && c != '\n' && c != '\r' && c != '\t' && c != '\f' && c != '\x1b')
+      return true;
   return false;
 }
 
 }  // namespace detail
 
-inline result<topo::fragment> from_text(std::string_view text, const std::string& file, const discover_options& options) {
+inline result<topo::fragment> from_text(std::string_view text, const std::string& file,
+                                        const discover_options& options) {
   std::string_view body = text;
   if (body.substr(0, 3) == "\xef\xbb\xbf") body.remove_prefix(3);
   const std::size_t first = body.find_first_not_of(" \t\r\n");
-  if (first == std::string_view::npos) return fail(errc::malformed_input, file + " is empty", std::string("name a topology file: ") + detail::known_kinds);
+  if (first == std::string_view::npos)
+    return fail(errc::malformed_input, file + " is empty", std::string("name a topology file: ") + detail::known_kinds);
   if (body[first] == '<') {
     const auto root = io::parse_xml(text, file);
     if (!root) return root.error();
@@ -71,16 +75,21 @@ inline result<topo::fragment> from_text(std::string_view text, const std::string
       if (!topology) return topology.error();
       return fragment_of(*topology, options.host, file);
     }
-    const char* whose = root->name == "topology" ? ", as hwloc writes" : root->name == "graphs" ? ", as NCCL_GRAPH_DUMP_FILE writes" : root->name == "algo" ? ", an MSCCL plan" : "";
+    const char* whose = root->name == "topology" ? ", as hwloc writes"
+                        : root->name == "graphs" ? ", as NCCL_GRAPH_DUMP_FILE writes"
+                        : root->name == "algo"   ? ", an MSCCL plan"
+                                                 : "";
     return detail::unknown_kind(file, "XML with the root <" + root->name + ">" + whose);
   }
   if (detail::looks_binary(body)) return detail::unknown_kind(file, "binary data");
   if (body[first] == '{' || body[first] == '[') {
-    if (body.find("\"topocoll.topology/") == std::string_view::npos) return detail::unknown_kind(file, "JSON (or a text that begins like it) without the schema topocoll.topology");
+    if (body.find("\"topocoll.topology/") == std::string_view::npos)
+      return detail::unknown_kind(file, "JSON (or a text that begins like it) without the schema topocoll.topology");
     return topo::from_json(body, file);
   }
   const std::string_view row = detail::first_row(body);
-  if (body.substr(0, 20) == "# topocoll recording" || (row.substr(0, 1) == "/" && row.find('\t') != std::string_view::npos))
+  if (body.substr(0, 20) == "# topocoll recording" ||
+      (row.substr(0, 1) == "/" && row.find('\t') != std::string_view::npos))
     return fragment_of_recording(body, file, options);
   return detail::unknown_kind(file, "a text");
 }

@@ -4,7 +4,6 @@
 #include <cstdint>
 #include <optional>
 #include <string_view>
-
 #include <topocoll/core/units.hpp>
 
 namespace topocoll { inline namespace v0 {
@@ -37,10 +36,10 @@ namespace topocoll { inline namespace v0 {
 
 /// Rates of one cable of a GPU interconnect, one direction.
 struct gpu_link_rate {
-  std::uint32_t generation = 0;   ///< of NVLink; 0 for XGMI, whose generations have no number that devices tell
-  bytes_per_second line{};        ///< as the maker states it
-  bytes_per_second payload{};     ///< what models use
-  bool known = true;              ///< false when the architecture is not told or unknown, and a neighbour's rate stands in
+  std::uint32_t generation = 0;  ///< of NVLink; 0 for XGMI, whose generations have no number that devices tell
+  bytes_per_second line{};       ///< as the maker states it
+  bytes_per_second payload{};    ///< what models use
+  bool known = true;  ///< false when the architecture is not told or unknown, and a neighbour's rate stands in
 };
 
 /// One NVLink of a GPU with compute capability `sm` / 10.
@@ -101,7 +100,8 @@ struct assumed_rate {
   if (vendor == "CentaurHauls" || vendor == "  Shanghai  ")
     return of(6, "nobody reports it; 6 GB/s is NCCL's figure for Zhaoxin processors");
   if (arch == "ppc64" || arch == "ppc64le") return of(32, "nobody reports it; 32 GB/s is NCCL's figure for POWER9");
-  if (arch == "arm64" || arch == "aarch64") return of(6, "nobody reports it; 6 GB/s is NCCL's figure for all Arm processors");
+  if (arch == "arm64" || arch == "aarch64")
+    return of(6, "nobody reports it; 6 GB/s is NCCL's figure for all Arm processors");
   return of(6, "neither architecture nor vendor is told; 6 GB/s is the least of NCCL's figures");
 }
 

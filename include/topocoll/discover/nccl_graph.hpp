@@ -2,7 +2,6 @@
 #pragma once
 // Turns what an NCCL topology file says into a fragment of the topology graph.
 #include <string>
-
 #include <topocoll/core/result.hpp>
 #include <topocoll/read/nccl_topology.hpp>
 #include <topocoll/topo/graph.hpp>
@@ -21,7 +20,8 @@ namespace topocoll { inline namespace v0 {
 /// @param file  name for failures, findings and `fragment::source`
 /// @return `malformed_input` with file and line for a busid that is no PCI address or that contains itself; `unsupported`
 ///         for more than 128 NUMA domains in one host. Cost: O(n log n) for n elements.
-[[nodiscard]] result<topo::fragment> fragment_of(const read::nccl_topology& topology, const std::string& host, const std::string& file);
+[[nodiscard]] result<topo::fragment> fragment_of(const read::nccl_topology& topology, const std::string& host,
+                                                 const std::string& file);
 
 }}  // namespace topocoll::v0
 

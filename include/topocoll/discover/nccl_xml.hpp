@@ -4,7 +4,6 @@
 #include <string>
 #include <string_view>
 #include <utility>
-
 #include <topocoll/core/result.hpp>
 #include <topocoll/discover/nccl_graph.hpp>
 #include <topocoll/discover/source.hpp>
@@ -18,7 +17,8 @@ namespace topocoll { inline namespace v0 {
 /// Reads the text of a topology file. See `fragment_of` for what becomes what.
 /// @param file  name for failures and findings
 /// @return `malformed_input` or `unsupported` with file, line and reason
-[[nodiscard]] inline result<topo::fragment> fragment_of_nccl_xml(std::string_view text, const std::string& file, const discover_options& options = {}) {
+[[nodiscard]] inline result<topo::fragment> fragment_of_nccl_xml(std::string_view text, const std::string& file,
+                                                                 const discover_options& options = {}) {
   const auto root = io::parse_xml(text, file);
   if (!root) return root.error();
   const auto topology = read::nccl_topology_of(*root, file);

@@ -3,7 +3,6 @@
 // A recorded machine as a topology source.
 #include <string>
 #include <string_view>
-
 #include <topocoll/core/result.hpp>
 #include <topocoll/discover/source.hpp>
 #include <topocoll/discover/sysfs_graph.hpp>
@@ -16,12 +15,14 @@ namespace topocoll { inline namespace v0 {
 
 /// Reads the text of a recording. A recording that names its host overrides `options.host`.
 /// @return `malformed_input` with the line for what is no recording, or when it holds nothing of a machine
-[[nodiscard]] inline result<topo::fragment> fragment_of_recording(std::string_view text, const std::string& file, const discover_options& options = {}) {
+[[nodiscard]] inline result<topo::fragment> fragment_of_recording(std::string_view text, const std::string& file,
+                                                                  const discover_options& options = {}) {
   const auto tree = io::recorded_tree::parse(text, file);
   if (!tree) return tree.error();
   if (!tree->list("/sys") && !tree->list("/proc"))
     return fail(errc::malformed_input, file + " is a recording, but holds neither /sys nor /proc");
-  return fragment_of(read::sysfs_machine_of(*tree, options.until), tree->host().empty() ? options.host : tree->host(), "sysfs " + file);
+  return fragment_of(read::sysfs_machine_of(*tree, options.until), tree->host().empty() ? options.host : tree->host(),
+                     "sysfs " + file);
 }
 
 /// A machine that was recorded with `capture` (docs/formats/recording.md).

@@ -3,7 +3,6 @@
 // The running machine as a topology source: PCI tree, NUMA domains, network and RDMA ports.
 #include <string>
 #include <string_view>
-
 #include <topocoll/core/result.hpp>
 #include <topocoll/discover/source.hpp>
 #include <topocoll/discover/sysfs_graph.hpp>
@@ -24,7 +23,8 @@ struct sysfs {
   [[nodiscard]] result<topo::fragment> read(const discover_options& options) const {
     const io::live_tree tree(root);
     if (!tree.list("/sys") && !tree.list("/proc"))
-      return fail(errc::not_found, "'" + root + "' holds neither /sys nor /proc", "name the root of a machine's file system, '/' for this one");
+      return fail(errc::not_found, "'" + root + "' holds neither /sys nor /proc",
+                  "name the root of a machine's file system, '/' for this one");
     return fragment_of(read::sysfs_machine_of(tree, options.until), options.host, "sysfs");
   }
 };

@@ -2,7 +2,6 @@
 #pragma once
 // Turns what /sys and /proc tell about a machine into a fragment of the topology graph.
 #include <string>
-
 #include <topocoll/read/sysfs.hpp>
 #include <topocoll/topo/graph.hpp>
 
@@ -17,7 +16,8 @@ namespace topocoll { inline namespace v0 {
 /// Of a link the best is the lesser of what both ends can, the current one what it has trained to.
 /// @param host    start of the keys
 /// @param source  `fragment::source`
-[[nodiscard]] topo::fragment fragment_of(const read::sysfs_machine& machine, const std::string& host, const std::string& source);
+[[nodiscard]] topo::fragment fragment_of(const read::sysfs_machine& machine, const std::string& host,
+                                         const std::string& source);
 
 }}  // namespace topocoll::v0
 

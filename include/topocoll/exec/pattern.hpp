@@ -2,14 +2,13 @@
 #pragma once
 // Test data for collectives: inputs that depend on rank and position, and how many elements of an output are wrong.
 #include <algorithm>
-#include <cstdlib>
 #include <cstddef>
 #include <cstdint>
+#include <cstdlib>
 #include <cstring>
 #include <span>
 #include <type_traits>
 #include <vector>
-
 #include <topocoll/core/ids.hpp>
 #include <topocoll/exec/dtype.hpp>
 #include <topocoll/exec/float16.hpp>
@@ -31,13 +30,12 @@ class pattern {
   static constexpr std::uint64_t period = 4093;  // prime: no chunk of a power of two has this length
   static constexpr std::uint64_t shift = 37;
 
-  pattern(collective_kind what, dtype type, reduce_op op, std::uint32_t ranks, rank_id root = {}, std::uint64_t seed = 1)
+  pattern(collective_kind what, dtype type, reduce_op op, std::uint32_t ranks, rank_id root = {},
+          std::uint64_t seed = 1)
       : what_(what), type_(type), op_(op), ranks_(ranks), root_(root), seed_(seed) {}
 
   /// Writes rank `r`'s input, `data.size() / size_of(type)` elements, the first of which is element `first` of that input.
-  void fill(rank_id r, std::span<std::byte> data, std::uint64_t first = 0) const {
-    lay(table_of(r), data, first);
-  }
+  void fill(rank_id r, std::span<std::byte> data, std::uint64_t first = 0) const { lay(table_of(r), data, first); }
 
   /// Counts the wrong elements of rank `r`'s output.
   ///
@@ -107,7 +105,8 @@ class pattern {
       }
       values[i] = static_cast<double>(all);
       if (op_ == reduce_op::avg) {
-        const bool whole = type_ != dtype::float16 && type_ != dtype::bfloat16 && type_ != dtype::float32 && type_ != dtype::float64;
+        const bool whole =
+            type_ != dtype::float16 && type_ != dtype::bfloat16 && type_ != dtype::float32 && type_ != dtype::float64;
         // Narrow sums have wrapped before they are divided.
         if (type_ == dtype::int8) all = static_cast<std::int8_t>(all);
         if (type_ == dtype::uint8) all = static_cast<std::uint8_t>(all);
@@ -153,10 +152,14 @@ class pattern {
       using T = decltype(like);
       for (std::size_t i = 0; i < values.size(); ++i) {
         T element{};
-        if constexpr (std::is_same_v<T, half>) element = to_half(static_cast<float>(values[i]));
-        else if constexpr (std::is_same_v<T, bfloat16>) element = to_bfloat16(static_cast<float>(values[i]));
-        else if constexpr (std::is_integral_v<T>) element = static_cast<T>(static_cast<std::int64_t>(values[i]));
-        else element = static_cast<T>(values[i]);
+        if constexpr (std::is_same_v<T, half>)
+          element = to_half(static_cast<float>(values[i]));
+        else if constexpr (std::is_same_v<T, bfloat16>)
+          element = to_bfloat16(static_cast<float>(values[i]));
+        else if constexpr (std::is_integral_v<T>)
+          element = static_cast<T>(static_cast<std::int64_t>(values[i]));
+        else
+          element = static_cast<T>(values[i]);
         std::memcpy(bytes_of.data() + i * sizeof(T), &element, sizeof(T));
       }
     });
@@ -169,8 +172,10 @@ class pattern {
       using T = decltype(like);
       T got{};
       std::memcpy(&got, element, sizeof(T));
-      if constexpr (std::is_same_v<T, half> || std::is_same_v<T, bfloat16>) value = static_cast<double>(to_float(got));
-      else value = static_cast<double>(got);
+      if constexpr (std::is_same_v<T, half> || std::is_same_v<T, bfloat16>)
+        value = static_cast<double>(to_float(got));
+      else
+        value = static_cast<double>(got);
     });
     return value;
   }
@@ -194,8 +199,8 @@ class pattern {
     });
   }
 
-  [[nodiscard]] std::uint64_t differing(const std::vector<std::byte>& table, std::span<const std::byte> data, std::uint64_t first,
-                                        double allowed) const {
+  [[nodiscard]] std::uint64_t differing(const std::vector<std::byte>& table, std::span<const std::byte> data,
+                                        std::uint64_t first, double allowed) const {
     const std::size_t w = width();
     std::uint64_t bad = 0;
     runs(first, data.size() / w, [&](std::uint64_t from, std::uint64_t run, std::uint64_t to) {

@@ -19,7 +19,8 @@ namespace topocoll { inline namespace v0 {
 /// One rank of a group of processes.
 ///
 /// Messages go through slots in shared memory: the sender copies in, the receiver copies or combines straight out of the
-/// slot. Waiting spins for some microseconds if there is a core for every rank, then yields, then sleeps until woken. A peer
+/// slot. A rank that waits spins for up to 2 ms if it has its core to itself, yields if another rank runs on the same core, then
+/// sleeps until woken. A peer
 /// that dies is noticed within 0.2 s by whoever waits for it, by its process id and start time, and all ranks then fail with
 /// `peer_lost`; one that is silent is named when the deadline passes, with what its process is doing. Ranks in different pid
 /// namespaces cannot see each other's death, only their silence.

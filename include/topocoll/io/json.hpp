@@ -38,14 +38,18 @@ inline constexpr std::size_t default_json_depth = 32;
   return value.dump(2, ' ', false, json::error_handler_t::replace) + '\n';
 }
 
-/// A place in a document, for failures: `json_place("a.json") / "nodes" / 3` is "a.json: /nodes/3".
+/// A place in a document, for failures: with `json_place top("a.json")` and `nodes = top / "nodes"`, the text of `nodes / 3`
+/// is "a.json: /nodes/3".
 ///
-/// A place refers to the one that it was made from, which must outlive it. Nothing is written until `text` is called.
+/// A place refers to the one that it was made from, which must outlive it; hence it is not made from a temporary. Nothing
+/// is written until `text` is called.
 class json_place {
  public:
   explicit json_place(std::string_view document) : name_(document) {}
-  [[nodiscard]] json_place operator/(std::string_view field) const { return {this, field, none}; }
-  [[nodiscard]] json_place operator/(std::size_t index) const { return {this, {}, index}; }
+  [[nodiscard]] json_place operator/(std::string_view field) const& { return {this, field, none}; }
+  [[nodiscard]] json_place operator/(std::size_t index) const& { return {this, {}, index}; }
+  json_place operator/(std::string_view field) const&& = delete;
+  json_place operator/(std::size_t index) const&& = delete;
 
   /// "document: /pointer", the pointer as in RFC 6901, or "document" for the whole.
   [[nodiscard]] std::string text() const {

@@ -6,7 +6,6 @@
 #include <string>
 #include <string_view>
 #include <vector>
-
 #include <topocoll/core/result.hpp>
 #include <topocoll/core/units.hpp>
 #include <topocoll/io/tree.hpp>

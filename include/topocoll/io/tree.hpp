@@ -1,20 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // A file tree such as /sys: the seam, and the running machine's own.
-#include <dirent.h>
-#include <fcntl.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <cerrno>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
+#include <dirent.h>
+#include <fcntl.h>
 #include <string>
 #include <string_view>
+#include <unistd.h>
 #include <utility>
 #include <vector>
-
 #include <topocoll/core/result.hpp>
 #include <topocoll/core/units.hpp>
 
@@ -37,10 +35,26 @@ concept FileTree = requires(const T& t, const std::string& path) {
 /// Says in words what keeps `T` from being a `FileTree`.
 template <class T>
 constexpr void require_file_tree() {
-  static_assert(requires(const T& t, const std::string& p) { { t.read(p) } -> std::same_as<result<std::string>>; }, "a FileTree has read(path) const returning result<std::string>");
-  static_assert(requires(const T& t, const std::string& p) { { t.head(p, bytes{}) } -> std::same_as<result<std::string>>; }, "a FileTree has head(path, bytes) const returning result<std::string>");
-  static_assert(requires(const T& t, const std::string& p) { { t.list(p) } -> std::same_as<result<std::vector<std::string>>>; }, "a FileTree has list(path) const returning result<std::vector<std::string>>");
-  static_assert(requires(const T& t, const std::string& p) { { t.link(p) } -> std::same_as<result<std::string>>; }, "a FileTree has link(path) const returning result<std::string>");
+  static_assert(
+      requires(const T& t, const std::string& p) {
+        { t.read(p) } -> std::same_as<result<std::string>>;
+      },
+      "a FileTree has read(path) const returning result<std::string>");
+  static_assert(
+      requires(const T& t, const std::string& p) {
+        { t.head(p, bytes{}) } -> std::same_as<result<std::string>>;
+      },
+      "a FileTree has head(path, bytes) const returning result<std::string>");
+  static_assert(
+      requires(const T& t, const std::string& p) {
+        { t.list(p) } -> std::same_as<result<std::vector<std::string>>>;
+      },
+      "a FileTree has list(path) const returning result<std::vector<std::string>>");
+  static_assert(
+      requires(const T& t, const std::string& p) {
+        { t.link(p) } -> std::same_as<result<std::string>>;
+      },
+      "a FileTree has link(path) const returning result<std::string>");
   static_assert(FileTree<T>);
 }
 
@@ -91,7 +105,8 @@ class live_tree {
     while (content.size() < most.value) {
       // Most files hold a few bytes: one page first, then twice as much each time.
       const std::size_t filled = content.size();
-      const std::size_t room = std::min<std::size_t>(static_cast<std::size_t>(most.value) - filled, std::max<std::size_t>(4096, filled));
+      const std::size_t room =
+          std::min<std::size_t>(static_cast<std::size_t>(most.value) - filled, std::max<std::size_t>(4096, filled));
       content.resize(filled + room);
       const auto got = ::read(fd, content.data() + filled, room);
       content.resize(filled + static_cast<std::size_t>(std::max<long>(got, 0)));

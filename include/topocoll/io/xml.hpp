@@ -8,7 +8,6 @@
 #include <string_view>
 #include <utility>
 #include <vector>
-
 #include <topocoll/core/result.hpp>
 #include <topocoll/io/xml_tree.hpp>
 
@@ -32,7 +31,8 @@ struct xml_limits {
 /// @param origin  name of the file, for failures
 /// @return `malformed_input` for a text that is empty, not XML, cut off, has text or a second element outside the root,
 ///         or an attribute given twice; `unsupported` beyond a limit. Cost: linear; memory about ten times the text.
-[[nodiscard]] result<xml_element> parse_xml(std::string_view text, std::string_view origin, const xml_limits& limits = {});
+[[nodiscard]] result<xml_element> parse_xml(std::string_view text, std::string_view origin,
+                                            const xml_limits& limits = {});
 
 namespace detail {
 
@@ -107,8 +107,7 @@ inline result<xml_element> parse_xml(std::string_view text, std::string_view ori
       pugi::encoding_utf8);
   if (!parsed) {
     const auto offset = std::min(static_cast<std::size_t>(std::max<std::ptrdiff_t>(parsed.offset, 0)), text.size());
-    if (parsed.status == pugi::status_out_of_memory)
-      return fail(errc::system, file + " does not fit into memory");
+    if (parsed.status == pugi::status_out_of_memory) return fail(errc::system, file + " does not fit into memory");
     // The parser stops on the last '>' of a text that lacks closing tags, and inside a closing tag that is wrong: after a
     // last closing tag both look the same.
     const bool at_end = text.find_first_not_of(" \t\r\n>", offset) == std::string_view::npos;
@@ -118,8 +117,8 @@ inline result<xml_element> parse_xml(std::string_view text, std::string_view ori
       return refuse(offset, "the text is cut off after a closing tag, or that tag does not match its opening tag");
     const pugi::xml_node open = detail::last_element(document);
     if (at_end && open && open.type() == pugi::node_element)
-      return refuse(text.size() - 1, std::string("the text is cut off; the last element that began is <") + open.name() +
-                                         "> on line " +
+      return refuse(text.size() - 1, std::string("the text is cut off; the last element that began is <") +
+                                         open.name() + "> on line " +
                                          std::to_string(lines.of(static_cast<std::size_t>(open.offset_debug()))));
     return refuse(std::min(offset, text.size() - 1), std::string(detail::xml_reason(parsed.status)));
   }
@@ -130,8 +129,7 @@ inline result<xml_element> parse_xml(std::string_view text, std::string_view ori
     if (top.type() == pugi::node_pcdata || top.type() == pugi::node_cdata)
       return refuse(text.find_first_not_of(" \t\r\n", at), "text outside the root element");
     if (top.type() != pugi::node_element) continue;
-    if (root)
-      return refuse(at, std::string("a second root element <") + top.name() + "> after <" + root.name() + ">");
+    if (root) return refuse(at, std::string("a second root element <") + top.name() + "> after <" + root.name() + ">");
     root = top;
   }
   if (!root) return fail(errc::malformed_input, file + " holds no element, so this is not XML");

@@ -17,10 +17,12 @@ namespace topocoll { inline namespace v0 { namespace plan {
 /// Add your own: `with_default_planners([&](const auto&... known) { return choose(prices, problem, {}, mine, known...); })`.
 template <class Use>
 decltype(auto) with_default_planners(Use use) {
-  return use(hierarchical{}, hierarchical{.in_box = {}, .on_rail = algorithm::recursive, .across = algorithm::recursive},
-             hierarchical{.in_box = {}, .on_rail = algorithm::direct, .across = algorithm::direct},
-             hierarchical{.in_box = {}, .on_rail = algorithm::ring, .across = algorithm::ring}, ring{.order = ring_order::hardware},
-             binary_tree{}, binomial_tree{}, recursive{}, recursive_doubling{}, direct{}, one_shot{}, ring{});
+  using a = algorithm;
+  return use(hierarchical{}, hierarchical{.in_box = a::direct, .on_rail = a::direct, .across = a::direct},
+             hierarchical{.in_box = a::direct, .on_rail = a::recursive, .across = a::recursive},
+             hierarchical{.in_box = a::ring, .on_rail = a::recursive, .across = a::recursive},
+             hierarchical{.in_box = a::ring, .on_rail = a::ring, .across = a::ring}, ring{.order = ring_order::hardware}, binary_tree{},
+             binomial_tree{}, recursive{}, recursive_doubling{}, direct{}, one_shot{}, ring{});
 }
 
 /// Above so many ranks every further plan costs about a second, and plans that ignore the machine have no chance.

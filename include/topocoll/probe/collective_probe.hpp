@@ -12,7 +12,6 @@
 #include <string_view>
 #include <utility>
 #include <vector>
-
 #include <topocoll/core/deadline.hpp>
 #include <topocoll/core/result.hpp>
 #include <topocoll/core/units.hpp>
@@ -31,22 +30,22 @@ namespace topocoll { inline namespace v0 { namespace probe {
 /// One collective at one size.
 struct collective_point {
   collective_kind collective = collective_kind::all_reduce;
-  bytes size = 1_MiB;                   ///< of the whole array
-  std::optional<plan::schedule> plan;   ///< empty: the communicator's own choice
+  bytes size = 1_MiB;                  ///< of the whole array
+  std::optional<plan::schedule> plan{};  ///< empty: the communicator's own choice
 };
 
 struct collective_options {
   std::uint32_t ranks = 4;
-  seconds budget{0.3};                  ///< per point, warm-up and checks not included
+  seconds budget{0.3};  ///< per point, warm-up and checks not included
 };
 
 /// What one point reached. Times are those of the slowest rank, one call.
 struct collective_sample {
   collective_kind collective = collective_kind::all_reduce;
-  bytes size{};                         ///< as run: what does not divide among the ranks is left off
+  bytes size{};  ///< as run: what does not divide among the ranks is left off
   std::string plan;
   summary<seconds> time;
-  std::uint64_t checked = 0;            ///< elements, all ranks together
+  std::uint64_t checked = 0;  ///< elements, all ranks together
   std::uint64_t wrong = 0;
 };
 
@@ -55,8 +54,8 @@ struct collective_sample {
 /// Every point is checked element by element before and after it is timed. A sample is a batch of calls that takes about a
 /// millisecond, between two barriers. Precondition: this process has one thread (see `run_local_ranks`).
 /// @return one sample per point; the failure of the rank that failed first, named with host and pid; `timed_out` at `until`
-[[nodiscard]] inline result<std::vector<collective_sample>> measure_collectives(std::span<const collective_point> points,
-                                                                                const collective_options& options, deadline until);
+[[nodiscard]] inline result<std::vector<collective_sample>> measure_collectives(
+    std::span<const collective_point> points, const collective_options& options, deadline until);
 
 /// Least time in which the memory of a host can do a collective among its processes, and the sentence that says so.
 struct memory_limit {
@@ -69,8 +68,8 @@ struct memory_limit {
 ///
 /// @param copy  payload rate of copying on all cores that the ranks use, at a working set like theirs; it reads and writes each
 ///              byte once, hence moves twice this. More ranks than cores share it.
-[[nodiscard]] inline memory_limit limit_by_memory(collective_kind collective, bytes size, std::uint32_t ranks, bytes_per_second copy,
-                                                  std::size_t cores) {
+[[nodiscard]] inline memory_limit limit_by_memory(collective_kind collective, bytes size, std::uint32_t ranks,
+                                                  bytes_per_second copy, std::size_t cores) {
   const double n = ranks;
   const double s = static_cast<double>(size.value);
   double read = s;
@@ -80,14 +79,14 @@ struct memory_limit {
     case collective_kind::all_to_all: break;
     case collective_kind::all_gather: read = s / n; break;
     case collective_kind::reduce_scatter: written = s / n; break;
-    case collective_kind::broadcast: read = s / n; break;   // one rank reads, all write; per rank on average
+    case collective_kind::broadcast: read = s / n; break;  // one rank reads, all write; per rank on average
     case collective_kind::reduce: written = s / n; break;
   }
   memory_limit limit;
   limit.time = seconds{n * (read + written) / (2 * copy.value)};
   const auto part = [&](double amount) { return to_string(bytes{static_cast<std::uint64_t>(amount)}); };
-  limit.formula = std::to_string(ranks) + " ranks x (" + part(read) + " read + " + part(written) + " written) / (2 x " + to_string(copy) +
-                  " measured copy on " + std::to_string(cores) + (cores == 1 ? " core)" : " cores)");
+  limit.formula = std::to_string(ranks) + " ranks x (" + part(read) + " read + " + part(written) + " written) / (2 x " +
+                  to_string(copy) + " measured copy on " + std::to_string(cores) + (cores == 1 ? " core)" : " cores)");
   return limit;
 }
 
@@ -106,8 +105,8 @@ struct memory_limit {
     if (weight(e) > (cause == nullptr ? 0 : weight(*cause))) cause = &e;
   if (cause == nullptr) return std::nullopt;
   if (!cause->outcome) return cause->outcome.error();
-  return fail(errc::bug, "rank " + std::to_string(cause->rank.value) + " (pid " + std::to_string(cause->pid) + ") ended with exit code " +
-                             std::to_string(cause->exit_code));
+  return fail(errc::bug, "rank " + std::to_string(cause->rank.value) + " (pid " + std::to_string(cause->pid) +
+                             ") ended with exit code " + std::to_string(cause->exit_code));
 }
 
 namespace detail {
@@ -115,8 +114,8 @@ namespace detail {
 /// Rank 0 hands its figures to the parent as text: one line per point.
 struct point_text {
   static std::string write(const collective_sample& s, std::span<const seconds> times) {
-    std::string line = std::to_string(s.size.value) + ' ' + std::to_string(s.checked) + ' ' + std::to_string(s.wrong) + ' ' +
-                       std::to_string(times.size());
+    std::string line = std::to_string(s.size.value) + ' ' + std::to_string(s.checked) + ' ' + std::to_string(s.wrong) +
+                       ' ' + std::to_string(times.size());
     for (const seconds t : times) {
       char number[32];
       std::snprintf(number, sizeof number, " %.9e", t.value);
@@ -137,7 +136,8 @@ struct point_text {
     const auto checked = whole();
     const auto wrong = whole();
     const auto count = whole();
-    if (!size.second || !checked.second || !wrong.second || !count.second || count.first == 0 || count.first > 1000000) return false;
+    if (!size.second || !checked.second || !wrong.second || !count.second || count.first == 0 || count.first > 1000000)
+      return false;
     std::vector<seconds> times;
     for (std::uint64_t i = 0; i < count.first; ++i) {
       times.push_back({std::strtod(text, &end)});
@@ -153,19 +153,27 @@ struct point_text {
 };
 
 /// One rank's part of one point. Every rank sees the same times, so every rank stops at the same sample.
-[[nodiscard]] inline result<std::string> run_point(communicator<shm_transport>& comm, const collective_point& point, seconds budget, deadline until) {
+[[nodiscard]] inline result<std::string> run_point(communicator<shm_transport>& comm, const collective_point& point,
+                                                   seconds budget, deadline until) {
   const std::uint32_t n = comm.size();
   const bool parts = plan::sharded(point.collective);
   const std::uint64_t elements = point.size.value / sizeof(float);
   const std::uint64_t count = parts ? elements / n : elements;
-  const std::uint64_t in_count = point.collective == collective_kind::reduce_scatter || point.collective == collective_kind::all_to_all ? count * n : count;
-  const std::uint64_t out_count = point.collective == collective_kind::all_gather || point.collective == collective_kind::all_to_all ? count * n : count;
+  const std::uint64_t in_count =
+      point.collective == collective_kind::reduce_scatter || point.collective == collective_kind::all_to_all ? count * n
+                                                                                                             : count;
+  const std::uint64_t out_count =
+      point.collective == collective_kind::all_gather || point.collective == collective_kind::all_to_all ? count * n
+                                                                                                         : count;
   const huge_buffer in(std::max<std::uint64_t>(in_count * sizeof(float), 4096));
   const huge_buffer out(std::max<std::uint64_t>(out_count * sizeof(float), 4096));
   if (in.size() == 0 || out.size() == 0)
-    return fail(errc::system, "rank " + std::to_string(comm.rank().value) + " has no memory for buffers of " + to_string(point.size));
+    return fail(errc::system,
+                "rank " + std::to_string(comm.rank().value) + " has no memory for buffers of " + to_string(point.size));
   const auto options = [&] { return call_options{reduce_op::sum, until.left()}; };
-  const auto once = [&] { return comm.run(point.collective, rank_id{0}, in.data(), out.data(), count, dtype::float32, options()); };
+  const auto once = [&] {
+    return comm.run(point.collective, rank_id{0}, in.data(), out.data(), count, dtype::float32, options());
+  };
 
   collective_sample s;
   s.size = {count * sizeof(float) * (parts ? n : 1)};
@@ -187,7 +195,8 @@ struct point_text {
     for (std::uint32_t i = 0; i < calls; ++i)
       if (auto ran = once(); !ran) return std::move(ran).error();
     const double mine = (steady_clock::now() - start).value / calls;
-    if (auto shared = comm.all_gather(std::span(&mine, 1), std::span(all), options()); !shared) return std::move(shared).error();
+    if (auto shared = comm.all_gather(std::span(&mine, 1), std::span(all), options()); !shared)
+      return std::move(shared).error();
     return seconds{*std::ranges::max_element(all)};
   };
   const auto first = timed(1);
@@ -206,7 +215,8 @@ struct point_text {
   if (auto right = check(2); !right) return std::move(right).error();
   const std::uint64_t mine[2] = {s.checked, s.wrong};
   std::vector<std::uint64_t> sums(2);
-  if (auto added = comm.all_reduce(std::span(mine), std::span(sums), options()); !added) return std::move(added).error();
+  if (auto added = comm.all_reduce(std::span(mine), std::span(sums), options()); !added)
+    return std::move(added).error();
   s.checked = sums[0];
   s.wrong = sums[1];
   return point_text::write(s, times);
@@ -214,8 +224,8 @@ struct point_text {
 
 }  // namespace detail
 
-inline result<std::vector<collective_sample>> measure_collectives(std::span<const collective_point> points, const collective_options& options,
-                                                                  deadline until) {
+inline result<std::vector<collective_sample>> measure_collectives(std::span<const collective_point> points,
+                                                                  const collective_options& options, deadline until) {
   const auto body = [&](shm_transport& transport) -> result<std::string> {
     auto comm = communicator<shm_transport>::create(std::move(transport));
     if (!comm) return std::move(comm).error();

@@ -1,18 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Which cores this process may use, in which NUMA domains they are, and how large their caches are.
-#include <sched.h>
-
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
 #include <optional>
+#include <sched.h>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
-
 #include <topocoll/core/units.hpp>
 #include <topocoll/io/file.hpp>
 
@@ -69,7 +67,8 @@ namespace detail {
 [[nodiscard]] inline std::optional<std::uint64_t> leading_number(std::string_view text, std::size_t* used = nullptr) {
   std::uint64_t n = 0;
   std::size_t i = 0;
-  for (; i < text.size() && text[i] >= '0' && text[i] <= '9' && i < 18; ++i) n = 10 * n + static_cast<std::uint64_t>(text[i] - '0');
+  for (; i < text.size() && text[i] >= '0' && text[i] <= '9' && i < 18; ++i)
+    n = 10 * n + static_cast<std::uint64_t>(text[i] - '0');
   if (i == 0) return std::nullopt;
   if (used != nullptr) *used = i;
   return n;
@@ -121,7 +120,8 @@ inline core_layout read_core_layout(const std::string& root) {
     std::vector<unsigned long> mask(8192 / (8 * sizeof(unsigned long)), 0);
     if (sched_getaffinity(0, mask.size() * sizeof(unsigned long), reinterpret_cast<cpu_set_t*>(mask.data())) == 0)
       for (std::uint32_t c = 0; c < 8192; ++c)
-        if ((mask[c / (8 * sizeof(unsigned long))] >> (c % (8 * sizeof(unsigned long))) & 1UL) != 0) numbers.push_back(c);
+        if ((mask[c / (8 * sizeof(unsigned long))] >> (c % (8 * sizeof(unsigned long))) & 1UL) != 0)
+          numbers.push_back(c);
   } else if (const auto online = detail::system_file(root + "/sys/devices/system/cpu/online")) {
     numbers = parse_core_list(*online).value_or(std::vector<std::uint32_t>{});
   }
@@ -129,8 +129,10 @@ inline core_layout read_core_layout(const std::string& root) {
   std::vector<std::pair<std::uint32_t, std::uint32_t>> numa_of;  // core, domain
   if (const auto online = detail::system_file(root + "/sys/devices/system/node/online"))
     for (const std::uint32_t domain : parse_core_list(*online).value_or(std::vector<std::uint32_t>{}))
-      if (const auto list = detail::system_file(root + "/sys/devices/system/node/node" + std::to_string(domain) + "/cpulist"))
-        for (const std::uint32_t c : parse_core_list(*list).value_or(std::vector<std::uint32_t>{})) numa_of.emplace_back(c, domain);
+      if (const auto list =
+              detail::system_file(root + "/sys/devices/system/node/node" + std::to_string(domain) + "/cpulist"))
+        for (const std::uint32_t c : parse_core_list(*list).value_or(std::vector<std::uint32_t>{}))
+          numa_of.emplace_back(c, domain);
   std::ranges::sort(numa_of);
 
   std::vector<std::pair<std::string, std::uint64_t>> caches;  // by the cores that share it, so that each counts once
@@ -142,7 +144,8 @@ inline core_layout read_core_layout(const std::string& root) {
 
     std::uint64_t farthest = 0;
     for (int index = 0; index < 6; ++index) {
-      const std::string folder = root + "/sys/devices/system/cpu/cpu" + std::to_string(c) + "/cache/index" + std::to_string(index) + "/";
+      const std::string folder =
+          root + "/sys/devices/system/cpu/cpu" + std::to_string(c) + "/cache/index" + std::to_string(index) + "/";
       const auto level = detail::system_file(folder + "level");
       const auto size = detail::system_file(folder + "size");
       if (!level || !size) break;
@@ -154,10 +157,12 @@ inline core_layout read_core_layout(const std::string& root) {
     }
     if (farthest == 0) continue;
     for (int index = 0; index < 6; ++index) {
-      const std::string folder = root + "/sys/devices/system/cpu/cpu" + std::to_string(c) + "/cache/index" + std::to_string(index) + "/";
+      const std::string folder =
+          root + "/sys/devices/system/cpu/cpu" + std::to_string(c) + "/cache/index" + std::to_string(index) + "/";
       if (detail::system_file(folder + "level").value_or("") != std::to_string(farthest)) continue;
       if (const auto shared = detail::system_file(folder + "shared_cpu_list"))
-        if (const auto amount = detail::cache_size(detail::system_file(folder + "size").value_or(""))) caches.emplace_back(*shared, amount->value);
+        if (const auto amount = detail::cache_size(detail::system_file(folder + "size").value_or("")))
+          caches.emplace_back(*shared, amount->value);
     }
   }
   std::ranges::sort(caches);
@@ -173,7 +178,8 @@ inline core_layout read_core_layout(const std::string& root) {
     if (std::size_t at = info->find(word); at != std::string::npos) {
       at = info->find_first_not_of(' ', at + word.size());
       if (at != std::string::npos)
-        if (const auto kib = detail::leading_number(std::string_view(*info).substr(at))) layout.memory_available = bytes{*kib << 10U};
+        if (const auto kib = detail::leading_number(std::string_view(*info).substr(at)))
+          layout.memory_available = bytes{*kib << 10U};
     }
   }
   if (const auto load = detail::system_file(root + "/proc/loadavg")) {

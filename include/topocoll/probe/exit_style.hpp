@@ -6,17 +6,16 @@
 #include <optional>
 #include <string>
 #include <string_view>
-
 #include <topocoll/probe/verdict.hpp>
 
 namespace topocoll { inline namespace v0 { namespace probe {
 
 /// Whose conventions to follow.
 enum class exit_style : std::uint8_t {
-  plain,   ///< 0 pass, 1 fail, 2 not measured
-  npd,     ///< Kubernetes node-problem-detector custom plug-in: 0 OK, 1 problem, 2 unknown; message of at most 80 characters
+  plain,  ///< 0 pass, 1 fail, 2 not measured
+  npd,  ///< Kubernetes node-problem-detector custom plug-in: 0 OK, 1 problem, 2 unknown; message of at most 80 characters
   nagios,  ///< 0 OK, 1 warning (suspect), 2 critical, 3 unknown
-  slurm    ///< prolog: non-zero drains the node, so only a failure gives 1; silent on success, reason under 80 characters
+  slurm  ///< prolog: non-zero drains the node, so only a failure gives 1; silent on success, reason under 80 characters
 };
 
 [[nodiscard]] constexpr std::string_view to_string(exit_style s) {

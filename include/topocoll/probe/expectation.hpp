@@ -2,14 +2,13 @@
 #pragma once
 // What every path of a machine should carry, from its links alone; "not known" where a link that nobody describes decides.
 #include <algorithm>
-#include <cstdlib>
 #include <cstddef>
 #include <cstdint>
+#include <cstdlib>
 #include <optional>
 #include <string>
 #include <utility>
 #include <vector>
-
 #include <topocoll/core/units.hpp>
 #include <topocoll/plan/cost.hpp>
 #include <topocoll/probe/report.hpp>
@@ -35,7 +34,9 @@ namespace topocoll { inline namespace v0 { namespace probe {
 
 namespace detail {
 
-[[nodiscard]] inline bool told(const topo::link& l) { return l.how != trust::assumed || (l.kind == topo::link_kind::pcie && l.nominal); }
+[[nodiscard]] inline bool told(const topo::link& l) {
+  return l.how != trust::assumed || (l.kind == topo::link_kind::pcie && l.nominal);
+}
 
 /// Payload of a link, from its line rate where that is known: the payload figures of NCCL's model are lower than what large
 /// copies reach.
@@ -71,11 +72,14 @@ inline path_expectation expected_of(const topo::graph& g, const topo::routes& fr
     const topo::link& l = g.at(e);
     const bool known = detail::told(l);
     std::optional<link_id>& least = known ? narrow : guess;
-    const auto rate = [&](link_id of) { return detail::told(g.at(of)) ? detail::payload_of(g.at(of)) : g.at(of).capacity; };
+    const auto rate = [&](link_id of) {
+      return detail::told(g.at(of)) ? detail::payload_of(g.at(of)) : g.at(of).capacity;
+    };
     if (!least || rate(e) < rate(*least)) least = e;
   }
   if (guess && (!narrow || g.at(*guess).capacity.value < 2 * detail::payload_of(g.at(*narrow)).value)) {
-    x.reason = topo::describe(g, *guess, several) + ": " + (g.at(*guess).reason.empty() ? "nobody reports it" : g.at(*guess).reason);
+    x.reason = topo::describe(g, *guess, several) + ": " +
+               (g.at(*guess).reason.empty() ? "nobody reports it" : g.at(*guess).reason);
     return x;
   }
   if (!narrow) return x;
@@ -109,9 +113,12 @@ inline std::vector<path_expectation> expected_paths(const topo::graph& g) {
     // Lines are joined when a reader could not tell them apart: same kinds, class, figures and make of the deciding link.
     for (const key& k : keys) {
       path_expectation& line = lines[k.line];
-      const bool same_rate = line.payload.has_value() == x.payload.has_value() &&
-                             (!x.payload || std::abs(line.payload->value - x.payload->value) <= 1e-6 * x.payload->value);
-      if (k.from != a || k.to != b || line.distance != x.distance || !same_rate || line.how != x.how || line.sharers != x.sharers) continue;
+      const bool same_rate =
+          line.payload.has_value() == x.payload.has_value() &&
+          (!x.payload || std::abs(line.payload->value - x.payload->value) <= 1e-6 * x.payload->value);
+      if (k.from != a || k.to != b || line.distance != x.distance || !same_rate || line.how != x.how ||
+          line.sharers != x.sharers)
+        continue;
       if (line.pairs == 1) {
         line.from = topo::word_of(a);
         line.to = topo::word_of(b);

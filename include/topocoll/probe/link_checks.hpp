@@ -2,7 +2,6 @@
 #pragma once
 // Checks that need no traffic: links trained below what both ends can do, ports that are down, parts unlike their siblings.
 #include <algorithm>
-#include <cstdlib>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -10,9 +9,9 @@
 #include <string_view>
 #include <utility>
 #include <vector>
-
 #include <topocoll/core/units.hpp>
 #include <topocoll/core/units_text.hpp>
+#include <topocoll/probe/detail/link_examine.hpp>
 #include <topocoll/probe/verdict.hpp>
 #include <topocoll/topo/graph.hpp>
 #include <topocoll/topo/words.hpp>
@@ -49,142 +48,6 @@ namespace topocoll { inline namespace v0 { namespace probe {
   return all;
 }
 
-namespace detail {
-
-[[nodiscard]] inline std::string_view fact_of(const topo::node& n, std::string_view name) {
-  for (const auto& [key, value] : n.facts)
-    if (key == name) return value;
-  return {};
-}
-
-[[nodiscard]] inline verdict reported(std::string check, std::string where, state is, double confidence) {
-  verdict v;
-  v.check = std::move(check);
-  v.where = std::move(where);
-  v.is = is;
-  v.how = trust::reported;
-  v.confidence = confidence;
-  return v;
-}
-
-/// "1 link", "3 links".
-[[nodiscard]] inline std::string counted(std::size_t n, std::string_view one) {
-  return std::to_string(n) + ' ' + std::string(one) + (n == 1 ? "" : "s");
-}
-
-/// Which of its two figures a PCIe link has lost.
-enum class deficit : unsigned char { none, width, speed, both, either };
-
-struct pcie_state {
-  deficit lost = deficit::none;
-  std::uint32_t best_generation = 0;  ///< 0 when it cannot be told apart
-  std::uint32_t best_lanes = 0;
-};
-
-/// Raw bytes per second of one lane by generation; the ratios matter, and they are those of the coded rates.
-[[nodiscard]] constexpr double pcie_lane(std::uint32_t generation) {
-  // 2.5 and 5 GT/s with 8b/10b; 8 to 32 GT/s with 128b/130b; 64 and 128 GT/s in flits, 242 of 256 bytes. PCIe base specifications.
-  constexpr double rates[] = {0, 0.25e9, 0.5e9, 8e9 / 8 * 128 / 130, 16e9 / 8 * 128 / 130, 32e9 / 8 * 128 / 130, 64e9 / 8 * 242 / 256, 128e9 / 8 * 242 / 256};
-  return generation <= 7 ? rates[generation] : 0;
-}
-
-/// The graph tells the trained generation and width, and both line rates; the best pair must explain the better rate.
-[[nodiscard]] inline pcie_state examine(const topo::link& l) {
-  pcie_state s;
-  if (!l.nominal || !l.current || l.current->value >= l.nominal->value * (1 - 1e-6)) return s;
-  s.lost = deficit::either;
-  std::size_t ways = 0;
-  bool width = false;
-  bool speed = false;
-  for (std::uint32_t g = std::max(l.generation, 1U); g <= 7; ++g) {
-    for (const std::uint32_t w : {1U, 2U, 4U, 8U, 12U, 16U, 32U}) {
-      if (w < l.lanes || std::abs(pcie_lane(g) * w / l.nominal->value - 1) > 1e-3) continue;
-      ++ways;
-      width = w > l.lanes;
-      speed = g > l.generation;
-      s.best_generation = g;
-      s.best_lanes = w;
-    }
-  }
-  // A GPU's capacity is taken at its best generation and its present width, which tells the two apart. In units of the lowest
-  // generation, payload doubles with each: discover/link_rates.hpp.
-  if (ways > 1 && l.lanes > 0 && l.capacity.value > 0) {
-    constexpr double payload_of_generation_1 = 0.1875e9;
-    for (std::uint32_t g = std::max(l.generation, 1U); g <= 7; ++g) {
-      const double payload = payload_of_generation_1 * static_cast<double>(1U << (g - 1)) * l.lanes;
-      const double lanes = l.nominal->value / pcie_lane(g);
-      if (l.how != trust::assumed || std::abs(payload / l.capacity.value - 1) > 1e-3 || lanes + 0.01 < l.lanes) continue;
-      ways = 1;
-      s.best_generation = g;
-      s.best_lanes = static_cast<std::uint32_t>(lanes + 0.5);
-      width = s.best_lanes > l.lanes;
-      speed = g > l.generation;
-    }
-  }
-  if (ways == 1) s.lost = width && speed ? deficit::both : (width ? deficit::width : deficit::speed);
-  if (ways != 1) s.best_generation = s.best_lanes = 0;
-  return s;
-}
-
-[[nodiscard]] inline std::string trained(std::uint32_t generation, std::uint32_t lanes) {
-  return "Gen" + std::to_string(generation) + " x" + std::to_string(lanes);
-}
-
-/// The end of a PCIe link that is farther from the processor.
-[[nodiscard]] inline node_id lower_end(const topo::graph& g, const topo::link& l) {
-  if (g.at(l.from).kind == topo::node_kind::cpu) return l.to;
-  if (g.at(l.to).kind == topo::node_kind::cpu) return l.from;
-  if (topo::is_switch(g.at(l.from).kind) != topo::is_switch(g.at(l.to).kind)) return topo::is_switch(g.at(l.from).kind) ? l.to : l.from;
-  return l.from.value > l.to.value ? l.from : l.to;
-}
-
-/// "GPU 3 at 0000:1b:00.0": name and address, each once.
-[[nodiscard]] inline std::string place_of(const topo::graph& g, node_id v) {
-  const topo::node& n = g.at(v);
-  std::string name = topo::label_of(g, v, topo::has_several_hosts(g));
-  const std::string_view address = topo::pci_part(n.key);
-  if (!address.empty() && name.find(address) == std::string::npos) name += " at " + std::string(address);
-  return name;
-}
-
-/// The value that more than half of the entries have.
-template <class T>
-[[nodiscard]] std::optional<T> majority(const std::vector<T>& values) {
-  for (const T& v : values)
-    if (2 * static_cast<std::size_t>(std::count(values.begin(), values.end(), v)) > values.size()) return v;
-  return std::nullopt;
-}
-
-struct port_seen {
-  node_id port;
-  std::string kind;  ///< host, adapter model and port number: siblings have the same
-  bool rdma = false;
-  bool up = false;
-  std::optional<bytes_per_second> rate;
-  std::string state;
-};
-
-[[nodiscard]] inline std::vector<port_seen> ports_of(const topo::graph& g) {
-  std::vector<port_seen> ports;
-  for (const topo::link& l : g.links()) {
-    if (l.kind != topo::link_kind::internal || g.at(l.from).kind != topo::node_kind::nic || g.at(l.to).kind != topo::node_kind::nic_port) continue;
-    const topo::node& port = g.at(l.to);
-    const topo::node& nic = g.at(l.from);
-    port_seen p;
-    p.port = l.to;
-    const std::string_view number = std::string_view(port.key).substr(std::min(port.key.rfind('/'), port.key.size()));
-    p.kind = port.host + '|' + std::string(fact_of(nic, "vendor")) + '|' + std::string(fact_of(nic, "device")) + '|' + std::string(number);
-    p.rdma = !fact_of(port, "layer").empty() || !fact_of(port, "guid").empty();
-    p.up = l.capacity.value > 0;
-    p.state = l.reason;
-    if (p.up && l.current && l.how == trust::reported) p.rate = l.current;
-    ports.push_back(std::move(p));
-  }
-  return ports;
-}
-
-}  // namespace detail
-
 inline std::vector<verdict> check_pcie_links(const topo::graph& g) {
   std::vector<verdict> said;
   std::size_t whole = 0;
@@ -204,34 +67,41 @@ inline std::vector<verdict> check_pcie_links(const topo::graph& g) {
     }
     const std::string where = detail::place_of(g, low);
     const bool wide = s.lost == detail::deficit::width || s.lost == detail::deficit::both;
-    verdict v = detail::reported(wide ? "pcie/width" : "pcie/speed", where, wide ? state::degraded : state::suspect, wide ? 0.95 : 0.5);
+    verdict v = detail::reported(wide ? "pcie/width" : "pcie/speed", where, wide ? state::degraded : state::suspect,
+                                 wide ? 0.95 : 0.5);
     const std::string now = detail::trained(l.generation, l.lanes);
     v.measured = l.current;
     v.expected = l.nominal;
     v.evidence = "trained to " + now + ", " + to_string(*l.current) + "; both ends can " +
-                 (s.best_lanes > 0 ? detail::trained(s.best_generation, s.best_lanes) + ", " : "") + to_string(*l.nominal) + " (as the devices report)";
-    const std::string best = s.best_lanes > 0 ? detail::trained(s.best_generation, s.best_lanes) : to_string(*l.nominal);
+                 (s.best_lanes > 0 ? detail::trained(s.best_generation, s.best_lanes) + ", " : "") +
+                 to_string(*l.nominal) + " (as the devices report)";
+    const std::string best =
+        s.best_lanes > 0 ? detail::trained(s.best_generation, s.best_lanes) : to_string(*l.nominal);
     if (wide) {
       v.why = cause::fault;
       v.headline = "PCIe x" + std::to_string(l.lanes) + " of x" + std::to_string(s.best_lanes) + " at " + where;
-      v.sentence = where + " runs on " + std::to_string(l.lanes) + " of " + std::to_string(s.best_lanes) + " PCIe lanes (" + now + " of " + best +
-                   "): " + to_string(*l.current) + " instead of " + to_string(*l.nominal) + ", also when idle";
+      v.sentence = where + " runs on " + std::to_string(l.lanes) + " of " + std::to_string(s.best_lanes) +
+                   " PCIe lanes (" + now + " of " + best + "): " + to_string(*l.current) + " instead of " +
+                   to_string(*l.nominal) + ", also when idle";
       v.next_step = "reseat the card or its riser and read the width again; if it stays, replace them";
     } else if (s.lost == detail::deficit::speed) {
       v.headline = "PCIe speed of " + where;
-      v.sentence = where + " runs at PCIe " + now + " although both ends can " + best + "; an idle device may do so to save power";
+      v.sentence = where + " runs at PCIe " + now + " although both ends can " + best +
+                   "; an idle device may do so to save power";
       v.next_step = "re-check under load: read current_link_speed while data move to the device";
     } else {
       v.headline = "PCIe link of " + where;
-      v.sentence = where + " runs at PCIe " + now + ", " + to_string(*l.current) + ", although both ends can " + to_string(*l.nominal) +
-                   "; whether lanes or speed are missing is not told";
-      v.next_step = "compare current_link_width with max_link_width of the device and of the port above; fewer lanes are a fault";
+      v.sentence = where + " runs at PCIe " + now + ", " + to_string(*l.current) + ", although both ends can " +
+                   to_string(*l.nominal) + "; whether lanes or speed are missing is not told";
+      v.next_step =
+          "compare current_link_width with max_link_width of the device and of the port above; fewer lanes are a fault";
     }
     said.push_back(std::move(v));
   }
   if (whole > 0) {
     verdict v = detail::reported("pcie/links", g.source(), state::healthy, 0.95);
-    v.sentence = detail::counted(whole, "PCIe link") + (whole == 1 ? " runs" : " run") + " as wide and fast as both ends can";
+    v.sentence =
+        detail::counted(whole, "PCIe link") + (whole == 1 ? " runs" : " run") + " as wide and fast as both ends can";
     if (silent > 0) v.sentence += "; " + std::to_string(silent) + " more do not tell";
     said.push_back(std::move(v));
   } else if (said.empty()) {
@@ -239,7 +109,8 @@ inline std::vector<verdict> check_pcie_links(const topo::graph& g) {
     v.check = "pcie/links";
     v.where = g.source();
     v.headline = silent > 0 ? "PCIe link state not told" : "no PCIe device";
-    v.sentence = silent > 0 ? "PCIe links: none of " + std::to_string(silent) + " tells both what it runs at and what it could, as is usual in virtual machines"
+    v.sentence = silent > 0 ? "PCIe links: none of " + std::to_string(silent) +
+                                  " tells both what it runs at and what it could, as is usual in virtual machines"
                             : "PCIe links: no PCIe device is seen";
     said.push_back(std::move(v));
   }
@@ -265,10 +136,12 @@ inline std::vector<verdict> check_ports(const topo::graph& g) {
     if (!p.up) {
       if (!p.rdma) continue;  // interfaces for management are often left unplugged
       const bool others_up = detail::majority(up).value_or(false);
-      verdict v = detail::reported("nic/port", where, others_up ? state::degraded : state::suspect, others_up ? 0.9 : 0.4);
+      verdict v =
+          detail::reported("nic/port", where, others_up ? state::degraded : state::suspect, others_up ? 0.9 : 0.4);
       v.headline = where + " is down";
       v.sentence = "port " + where + " is down" +
-                   (others_up ? " while most ports of its kind in this host are up" : "; no majority of its siblings tells whether it should be up");
+                   (others_up ? " while most ports of its kind in this host are up"
+                              : "; no majority of its siblings tells whether it should be up");
       v.evidence = p.state;
       v.why = others_up ? cause::fault : cause::unknown;
       v.next_step = "check cable, transceiver and switch port, then ibstat or ethtool";
@@ -286,7 +159,8 @@ inline std::vector<verdict> check_ports(const topo::graph& g) {
       v.measured = p.rate;
       v.expected = bytes_per_second{*usual};
       v.headline = where + " at " + topo::bits_text(*p.rate) + " of " + topo::bits_text({*usual});
-      v.sentence = "port " + where + " runs at " + topo::bits_text(*p.rate) + " while most ports of its kind in this host run at " + topo::bits_text({*usual});
+      v.sentence = "port " + where + " runs at " + topo::bits_text(*p.rate) +
+                   " while most ports of its kind in this host run at " + topo::bits_text({*usual});
       v.evidence = detail::counted(rates.size(), "port") + " compared, as the driver reports";
       v.next_step = "check cable and transceiver, and the speed set at the switch port";
       said.push_back(std::move(v));
@@ -296,7 +170,8 @@ inline std::vector<verdict> check_ports(const topo::graph& g) {
   }
   if (good > 0) {
     verdict v = detail::reported("nic/ports", g.source(), state::healthy, 0.8);
-    v.sentence = detail::counted(good, "network port") + (good == 1 ? " is" : " are") + " up, none slower than its siblings";
+    v.sentence =
+        detail::counted(good, "network port") + (good == 1 ? " is" : " are") + " up, none slower than its siblings";
     said.push_back(std::move(v));
   }
   if (rdma == 0 || (good == 0 && said.empty())) {
@@ -305,7 +180,9 @@ inline std::vector<verdict> check_ports(const topo::graph& g) {
     v.where = g.source();
     v.headline = rdma == 0 ? "no RDMA port" : "port rates not told";
     v.sentence = rdma == 0 ? "RDMA ports: none is seen" : "network ports: none tells its rate";
-    if (rdma == 0 && unknown > 0) v.sentence += ", and " + detail::counted(unknown, "plain interface") + (unknown == 1 ? " does" : " do") + " not tell a speed";
+    if (rdma == 0 && unknown > 0)
+      v.sentence += ", and " + detail::counted(unknown, "plain interface") + (unknown == 1 ? " does" : " do") +
+                    " not tell a speed";
     said.push_back(std::move(v));
   }
   return said;
@@ -336,17 +213,20 @@ inline std::vector<verdict> check_gpu_links(const topo::graph& g) {
       continue;
     }
     const std::string where = detail::place_of(g, gpus[i]);
-    verdict v = detail::reported("gpu/links", where, lanes[i] > 0 ? state::degraded : state::suspect, lanes[i] > 0 ? 0.9 : 0.6);
+    verdict v =
+        detail::reported("gpu/links", where, lanes[i] > 0 ? state::degraded : state::suspect, lanes[i] > 0 ? 0.9 : 0.6);
     v.why = lanes[i] > 0 ? cause::fault : cause::unknown;
     v.headline = where + " has " + std::to_string(lanes[i]) + " of " + std::to_string(*usual) + " GPU links";
-    v.sentence = where + " has " + detail::counted(lanes[i], "NVLink or XGMI link") + " while most GPUs of this host have " + std::to_string(*usual);
+    v.sentence = where + " has " + detail::counted(lanes[i], "NVLink or XGMI link") +
+                 " while most GPUs of this host have " + std::to_string(*usual);
     v.evidence = "links that carry data, as the topology source reports them";
     v.next_step = "nvidia-smi nvlink --status (or rocm-smi --showtopo) for the missing links; kernel log for Xid 74";
     said.push_back(std::move(v));
   }
   if (alike == gpus.size()) {
     verdict v = detail::reported("gpu/links", g.source(), state::healthy, 0.9);
-    v.sentence = "NVLink or XGMI: " + detail::counted(gpus.size(), "GPU") + ", none with fewer links than most of its siblings";
+    v.sentence =
+        "NVLink or XGMI: " + detail::counted(gpus.size(), "GPU") + ", none with fewer links than most of its siblings";
     said.push_back(std::move(v));
   }
   return said;
@@ -374,8 +254,9 @@ inline std::vector<verdict> check_numa(const topo::graph& g) {
   v.check = "numa/devices";
   v.where = lost.front();
   v.headline = "NUMA domain of " + lost.front() + (lost.size() > 1 ? " and others" : "") + " not told";
-  v.sentence = "NUMA: " + std::to_string(lost.size()) + " of " + detail::counted(devices, "device") + " do not tell their domain (" + lost.front() +
-               (lost.size() > 1 ? ", ..." : "") + "), so what they should reach is uncertain";
+  v.sentence = "NUMA: " + std::to_string(lost.size()) + " of " + detail::counted(devices, "device") +
+               " do not tell their domain (" + lost.front() + (lost.size() > 1 ? ", ..." : "") +
+               "), so what they should reach is uncertain";
   v.next_step = "look for the domain in the firmware's settings; ask the hypervisor to pass it on";
   said.push_back(std::move(v));
   return said;

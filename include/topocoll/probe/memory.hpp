@@ -1,10 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Memory bandwidth of one core, of all cores, of one NUMA domain: copy, read and reduce beyond the last-level cache.
-#include <pthread.h>
-#include <sched.h>
-#include <sys/mman.h>
-
 #include <algorithm>
 #include <atomic>
 #include <cstddef>
@@ -12,12 +8,14 @@
 #include <cstring>
 #include <ctime>
 #include <optional>
+#include <pthread.h>
+#include <sched.h>
 #include <span>
 #include <string>
 #include <string_view>
+#include <sys/mman.h>
 #include <utility>
 #include <vector>
-
 #include <topocoll/core/deadline.hpp>
 #include <topocoll/core/result.hpp>
 #include <topocoll/core/units.hpp>
@@ -55,15 +53,16 @@ struct memory_sample {
   summary<bytes_per_second> together;            ///< all cores: bytes of all over the time from first start to last end
   std::vector<summary<bytes_per_second>> alone;  ///< each core by its own clock, in the order of `cores`
   std::size_t passes = 0;                        ///< timed passes, disturbed ones included
-  std::size_t disturbed = 0;                     ///< passes in which a core was taken away; left out when 3 others remain
-  double core_share = 1;                         ///< CPU time over wall time of all passes: 0.5 means that others used the cores too
+  std::size_t disturbed = 0;  ///< passes in which a core was taken away; left out when 3 others remain
+  double core_share = 1;      ///< CPU time over wall time of all passes: 0.5 means that others used the cores too
 };
 
 /// The buffer per core that makes `threads` cores together exceed the last-level caches `factor` times.
 ///
 /// Two buffers of it are in use per core. At least 16 MiB; empty when that would need more than a quarter of the memory that
 /// is available, so that the answer is "not measured" and not a cache's bandwidth. An unknown cache is taken as 32 MiB a core.
-[[nodiscard]] inline std::optional<bytes> streaming_buffer(const core_layout& layout, std::size_t threads, double factor = 4) {
+[[nodiscard]] inline std::optional<bytes> streaming_buffer(const core_layout& layout, std::size_t threads,
+                                                           double factor = 4) {
   if (threads == 0) return std::nullopt;
   const std::size_t all = std::max<std::size_t>(layout.cores.size(), 1);
   const double per_core_guess = 32.0 * 1024 * 1024;
@@ -86,8 +85,8 @@ struct memory_sample {
 ///
 /// A pass is disturbed when a thread had its core for less than 95 % of the time, or started late by more than 10 % of the
 /// pass: other programs then share the figure.
-[[nodiscard]] inline result<std::vector<memory_sample>> measure_memory(std::span<const std::uint32_t> cores, const memory_options& options,
-                                                                       deadline until);
+[[nodiscard]] inline result<std::vector<memory_sample>> measure_memory(std::span<const std::uint32_t> cores,
+                                                                       const memory_options& options, deadline until);
 
 namespace detail {
 
@@ -168,7 +167,8 @@ class timed_barrier {
   constexpr std::size_t bits = 8 * sizeof(unsigned long);
   std::vector<unsigned long> mask(std::max<std::size_t>(core / bits + 1, 16), 0);
   mask[core / bits] = 1UL << (core % bits);
-  return pthread_setaffinity_np(pthread_self(), mask.size() * sizeof(unsigned long), reinterpret_cast<const cpu_set_t*>(mask.data()));
+  return pthread_setaffinity_np(pthread_self(), mask.size() * sizeof(unsigned long),
+                                reinterpret_cast<const cpu_set_t*>(mask.data()));
 }
 
 /// Times of one pass of one thread.
@@ -241,10 +241,14 @@ inline void run_memory_worker(memory_worker& me) {
       const seconds cpu = thread_cpu_time();
       p.start = steady_clock::now();
       for (std::uint64_t turn = 0; turn < turns; ++turn) switch (static_cast<memory_kernel>(kernel)) {
-        case memory_kernel::copy: std::memcpy(b.data(), a.data(), options.buffer.value); break;
-        case memory_kernel::read: me.checksum += sum_words(reinterpret_cast<const std::uint64_t*>(a.data()), options.buffer.value / 8); break;
-        case memory_kernel::reduce: reduce_elements(dtype::float32, reduce_op::sum, b.data(), b.data(), a.data(), n); break;
-      }
+          case memory_kernel::copy: std::memcpy(b.data(), a.data(), options.buffer.value); break;
+          case memory_kernel::read:
+            me.checksum += sum_words(reinterpret_cast<const std::uint64_t*>(a.data()), options.buffer.value / 8);
+            break;
+          case memory_kernel::reduce:
+            reduce_elements(dtype::float32, reduce_op::sum, b.data(), b.data(), a.data(), n);
+            break;
+        }
       p.end = steady_clock::now();
       p.cpu = thread_cpu_time() - cpu;
       if (i >= options.warm_up) me.passes[kernel].push_back(p);
@@ -257,9 +261,11 @@ inline void run_memory_worker(memory_worker& me) {
 
 }  // namespace detail
 
-inline result<std::vector<memory_sample>> measure_memory(std::span<const std::uint32_t> cores, const memory_options& options, deadline until) {
+inline result<std::vector<memory_sample>> measure_memory(std::span<const std::uint32_t> cores,
+                                                         const memory_options& options, deadline until) {
   if (cores.empty()) return fail(errc::invalid_argument, "measuring memory needs at least one core");
-  if (options.buffer.value < 4096) return fail(errc::invalid_argument, "measuring memory needs a buffer of at least 4 KiB");
+  if (options.buffer.value < 4096)
+    return fail(errc::invalid_argument, "measuring memory needs a buffer of at least 4 KiB");
   memory_options taken = options;
   taken.buffer.value -= taken.buffer.value % 8;
   taken.repeats = std::max<std::size_t>(taken.repeats, 3);
@@ -314,8 +320,9 @@ inline result<std::vector<memory_sample>> measure_memory(std::span<const std::ui
     std::size_t complete = taken.most;
     for (const detail::memory_worker& w : workers) complete = std::min(complete, w.passes[kernel].size());
     if (complete < 3)
-      return fail(errc::timed_out, "the memory of " + std::to_string(cores.size()) + " cores was not measured in time: " +
-                                       std::to_string(complete) + " passes of '" + std::string(to_string(s.kernel)) + "' were done");
+      return fail(errc::timed_out, "the memory of " + std::to_string(cores.size()) +
+                                       " cores was not measured in time: " + std::to_string(complete) + " passes of '" +
+                                       std::string(to_string(s.kernel)) + "' were done");
     std::vector<bool> quiet(complete);
     s.passes = complete;
     for (std::size_t pass = 0; pass < complete; ++pass) {

@@ -11,7 +11,6 @@
 #include <string>
 #include <utility>
 #include <vector>
-
 #include <topocoll/core/deadline.hpp>
 #include <topocoll/core/result.hpp>
 #include <topocoll/core/units.hpp>
@@ -33,18 +32,18 @@ namespace topocoll { inline namespace v0 { namespace probe {
 
 /// What is probed, and what it is held against.
 struct preflight_options {
-  std::uint32_t ranks = 4;                       ///< local processes; at least 2
-  seconds budget{15};                            ///< for everything; what does not fit is not measured
+  std::uint32_t ranks = 4;  ///< local processes; at least 2
+  seconds budget{15};       ///< for everything; what does not fit is not measured
   std::vector<bytes> sizes = {64_KiB, 1_MiB, 16_MiB};
-  std::optional<bytes_per_second> min_bandwidth; ///< busbw that all_reduce must reach at the largest size
-  bool live = true;                              ///< the graph is this machine; false: nothing is run
+  std::optional<bytes_per_second> min_bandwidth{};  ///< busbw that all_reduce must reach at the largest size
+  bool live = true;                               ///< the graph is this machine; false: nothing is run
 
   /// Shares of the model's expectation for the largest size. Under `fail_below` on a quiet machine is a failure, under
   /// `suspect_below` is looked at twice. Low on purpose: processes that share cores wait for the scheduler, which the model
   /// does not know. Measured on two-core virtual machines: 4 ranks reach 20 to 90 % when quiet.
   double fail_below = 0.05;
   double suspect_below = 0.10;
-  double sibling_allowed = 0.25;                 ///< a core or NUMA domain this much under its siblings is odd
+  double sibling_allowed = 0.25;  ///< a core or NUMA domain this much under its siblings is odd
 };
 
 /// Parts of a preflight, in the order in which they are finished.
@@ -73,18 +72,22 @@ namespace detail {
 
 /// What the memory probe leaves for the model.
 struct memory_model {
-  std::vector<std::pair<bytes, bytes_per_second>> copy;  ///< by size of the collective, cores that the ranks use together
+  std::vector<std::pair<bytes, bytes_per_second>>
+      copy;  ///< by size of the collective, cores that the ranks use together
   bytes_per_second reduce_one_core{};
   std::size_t cores = 0;
-  bool busy = false;                                     ///< other programs took the cores away while we measured
+  bool busy = false;  ///< other programs took the cores away while we measured
   std::string evidence;
 };
 
 [[nodiscard]] inline memory_figure figure_of(const memory_sample& s, std::string where) {
-  return {std::move(where), std::string(to_string(s.kernel)), s.cores.size(), s.buffer, s.together, s.passes, s.disturbed, s.core_share};
+  return {
+      std::move(where), std::string(to_string(s.kernel)), s.cores.size(), s.buffer, s.together, s.passes, s.disturbed,
+      s.core_share};
 }
 
-[[nodiscard]] inline verdict not_measured(std::string check, std::string where, std::string headline, std::string sentence, std::string next = {}) {
+[[nodiscard]] inline verdict not_measured(std::string check, std::string where, std::string headline,
+                                          std::string sentence, std::string next = {}) {
   verdict v;
   v.check = std::move(check);
   v.where = std::move(where);
@@ -102,8 +105,9 @@ struct memory_model {
 }
 
 /// Cores or NUMA domains against each other.
-inline void compare_siblings(std::vector<verdict>& said, const std::string& check, const std::string& kind, const std::vector<std::string>& names,
-                             const std::vector<summary<bytes_per_second>>& rates, double allowed, bool busy) {
+inline void compare_siblings(std::vector<verdict>& said, const std::string& check, const std::string& kind,
+                             const std::vector<std::string>& names, const std::vector<summary<bytes_per_second>>& rates,
+                             double allowed, bool busy) {
   const auto odd = odd_ones(std::span<const summary<bytes_per_second>>(rates), allowed);
   double low = rates.front().median.value;
   double high = low;
@@ -120,24 +124,30 @@ inline void compare_siblings(std::vector<verdict>& said, const std::string& chec
     v.measured = rates[i].median;
     v.expected = bytes_per_second{high};
     v.headline = names[i] + " slower than its siblings";
-    v.sentence = names[i] + " copies memory at " + to_string(rates[i].median) + " while the fastest of its " + std::to_string(rates.size()) + " siblings reaches " +
-                 to_string(bytes_per_second{high});
-    if (rates.size() == 2) v.sentence += "; of two, neither can be called wrong";
-    else if (busy) v.sentence += "; other programs were running, so this proves nothing";
-    v.evidence = "median of " + std::to_string(rates[i].count) + " passes" + (rates[i].range ? ", 95 % interval up to " + to_string(rates[i].range->high) : "");
+    v.sentence = names[i] + " copies memory at " + to_string(rates[i].median) + " while the fastest of its " +
+                 std::to_string(rates.size()) + " siblings reaches " + to_string(bytes_per_second{high});
+    if (rates.size() == 2)
+      v.sentence += "; of two, neither can be called wrong";
+    else if (busy)
+      v.sentence += "; other programs were running, so this proves nothing";
+    v.evidence = "median of " + std::to_string(rates[i].count) + " passes" +
+                 (rates[i].range ? ", 95 % interval up to " + to_string(rates[i].range->high) : "");
     v.why = sure ? cause::fault : cause::unknown;
-    v.next_step = sure ? "check memory channels, frequency limits and thermal state of this part" : "repeat on an idle machine";
+    v.next_step =
+        sure ? "check memory channels, frequency limits and thermal state of this part" : "repeat on an idle machine";
     said.push_back(std::move(v));
   }
   if (!alike) return;
   verdict v = measured(check, counted(rates.size(), kind), state::healthy, busy ? 0.6 : 0.9);
   v.measured = bytes_per_second{low};
   v.expected = bytes_per_second{high};
-  v.sentence = "memory: " + counted(rates.size(), kind) + " alike, copying at " + to_string(bytes_per_second{low}) + " to " + to_string(bytes_per_second{high}) + " each";
+  v.sentence = "memory: " + counted(rates.size(), kind) + " alike, copying at " + to_string(bytes_per_second{low}) +
+               " to " + to_string(bytes_per_second{high}) + " each";
   said.push_back(std::move(v));
 }
 
-inline memory_model probe_memory(report& r, const core_layout& layout, const preflight_options& options, deadline until) {
+inline memory_model probe_memory(report& r, const core_layout& layout, const preflight_options& options,
+                                 deadline until) {
   memory_model model;
   std::size_t passes = 0;
   std::size_t disturbed = 0;
@@ -145,23 +155,31 @@ inline memory_model probe_memory(report& r, const core_layout& layout, const pre
   std::vector<std::uint32_t> singles;  // one core at a time: all on small machines, else the first of each NUMA domain
   for (const usable_core& c : layout.cores) {
     all.push_back(c.number);
-    const bool first = std::ranges::none_of(layout.cores, [&](const usable_core& o) { return o.numa == c.numa && o.number < c.number; });
+    const bool first = std::ranges::none_of(
+        layout.cores, [&](const usable_core& o) { return o.numa == c.numa && o.number < c.number; });
     if (layout.cores.size() <= 4 || first) singles.push_back(c.number);
   }
   const auto domains = layout.numa_domains();
   // Every measurement gets its share of the time that is left: a busy machine makes them long.
-  std::size_t open = options.sizes.size() + singles.size() + (all.size() > 1 ? 1 : 0) + (domains.size() > 1 ? domains.size() : 0);
-  const auto share = [&] { return sooner(until, deadline::in(until.left() / static_cast<double>(std::max<std::size_t>(open--, 1)))); };
-  const auto run = [&](const std::vector<std::uint32_t>& cores, const std::string& where) -> std::optional<std::vector<memory_sample>> {
+  std::size_t open =
+      options.sizes.size() + singles.size() + (all.size() > 1 ? 1 : 0) + (domains.size() > 1 ? domains.size() : 0);
+  const auto share = [&] {
+    return sooner(until, deadline::in(until.left() / static_cast<double>(std::max<std::size_t>(open--, 1))));
+  };
+  const auto run = [&](const std::vector<std::uint32_t>& cores,
+                       const std::string& where) -> std::optional<std::vector<memory_sample>> {
     const auto buffer = streaming_buffer(layout, cores.size());
     if (!buffer) {
-      r.verdicts.push_back(not_measured("memory/bandwidth", where, "memory too small to measure",
-                                        "memory of " + where + ": not measured, buffers beyond the caches would need more than a quarter of what is free"));
+      r.verdicts.push_back(
+          not_measured("memory/bandwidth", where, "memory too small to measure",
+                       "memory of " + where +
+                           ": not measured, buffers beyond the caches would need more than a quarter of what is free"));
       return std::nullopt;
     }
     auto got = measure_memory(cores, {.buffer = *buffer}, share());
     if (!got) {
-      r.verdicts.push_back(not_measured("memory/bandwidth", where, "memory of " + where, "memory of " + where + ": " + got.error().message()));
+      r.verdicts.push_back(not_measured("memory/bandwidth", where, "memory of " + where,
+                                        "memory of " + where + ": " + got.error().message()));
       return std::nullopt;
     }
     for (const memory_sample& s : *got) {
@@ -174,15 +192,18 @@ inline memory_model probe_memory(report& r, const core_layout& layout, const pre
   const auto core_name = [](std::uint32_t core) { return "core " + std::to_string(core); };
 
   // Working sets of the collectives first, on the cores that the ranks will use: the model needs them.
-  const std::vector<std::uint32_t> used(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(std::min<std::size_t>(all.size(), options.ranks)));
+  const std::vector<std::uint32_t> used(
+      all.begin(), all.begin() + static_cast<std::ptrdiff_t>(std::min<std::size_t>(all.size(), options.ranks)));
   model.cores = used.size();
   for (const bytes size : options.sizes) {
-    const bytes buffer{std::max<std::uint64_t>(4096, size.value * options.ranks / std::max<std::size_t>(used.size(), 1))};
+    const bytes buffer{
+        std::max<std::uint64_t>(4096, size.value * options.ranks / std::max<std::size_t>(used.size(), 1))};
     const deadline part = share();
     if (layout.memory_available && 2 * buffer.value * used.size() > layout.memory_available->value / 4) continue;
     if (const auto got = measure_memory(used, {.buffer = buffer, .repeats = 7, .most = 21}, part)) {
       model.copy.emplace_back(size, got->front().together.median);
-      model.reduce_one_core = got->back().together.median / static_cast<double>(used.size());  // of the largest size in the end
+      model.reduce_one_core =
+          got->back().together.median / static_cast<double>(used.size());  // of the largest size in the end
       passes += got->front().passes;
       disturbed += got->front().disturbed;
     }
@@ -221,21 +242,32 @@ inline memory_model probe_memory(report& r, const core_layout& layout, const pre
 
   const double loaded = layout.load.value_or(0) / static_cast<double>(std::max<std::size_t>(all.size(), 1));
   model.busy = (passes > 0 && 5 * disturbed > passes) || loaded > 0.5;
-  model.evidence = std::to_string(disturbed) + " of " + std::to_string(passes) + " memory passes were disturbed by other programs";
-  if (layout.load) model.evidence += ", load " + fixed_2(*layout.load) + " on " + counted(all.size(), "core") + " before the run";
+  model.evidence =
+      std::to_string(disturbed) + " of " + std::to_string(passes) + " memory passes were disturbed by other programs";
+  if (layout.load)
+    model.evidence += ", load " + fixed_2(*layout.load) + " on " + counted(all.size(), "core") + " before the run";
 
-  if (each.size() > 1) compare_siblings(r.verdicts, "memory/cores", "core", names, each, options.sibling_allowed, model.busy);
-  else r.verdicts.push_back(not_measured("memory/cores", "cores", "one core", "cores: not compared, this process may use only one"));
-  if (domain_rates.size() > 1) compare_siblings(r.verdicts, "memory/numa", "NUMA domain", domain_names, domain_rates, options.sibling_allowed, model.busy);
-  else r.verdicts.push_back(not_measured("memory/numa", "NUMA domains", "one NUMA domain", "NUMA domains: not compared, there is only one"));
+  if (each.size() > 1)
+    compare_siblings(r.verdicts, "memory/cores", "core", names, each, options.sibling_allowed, model.busy);
+  else
+    r.verdicts.push_back(
+        not_measured("memory/cores", "cores", "one core", "cores: not compared, this process may use only one"));
+  if (domain_rates.size() > 1)
+    compare_siblings(r.verdicts, "memory/numa", "NUMA domain", domain_names, domain_rates, options.sibling_allowed,
+                     model.busy);
+  else
+    r.verdicts.push_back(not_measured("memory/numa", "NUMA domains", "one NUMA domain",
+                                      "NUMA domains: not compared, there is only one"));
 
   if (one_copy && together) {
     const double gain = together->together.median / one_copy->median;
     const bool collapsed = gain < 0.9;
-    verdict v = measured("memory/together", together ? std::to_string(all.size()) + " cores" : "", collapsed ? state::suspect : state::healthy, collapsed ? 0.4 : 0.9);
+    verdict v = measured("memory/together", together ? std::to_string(all.size()) + " cores" : "",
+                         collapsed ? state::suspect : state::healthy, collapsed ? 0.4 : 0.9);
     v.measured = together->together.median;
     v.expected = one_copy->median;
-    v.sentence = "memory: " + counted(all.size(), "core") + " together copy at " + to_string(together->together.median) + ", " + fixed_2(gain) + " times one core";
+    v.sentence = "memory: " + counted(all.size(), "core") + " together copy at " +
+                 to_string(together->together.median) + ", " + fixed_2(gain) + " times one core";
     if (model.busy) v.sentence += " (other programs were running)";
     if (collapsed) {
       v.headline = "memory slower with all cores";
@@ -259,7 +291,8 @@ inline memory_model probe_memory(report& r, const core_layout& layout, const pre
     if (l.kind != topo::link_kind::memory) continue;
     l.capacity = copy / (2.0 * static_cast<double>(domains));
     l.how = trust::measured;
-    l.reason = "half of " + to_string(copy) + ", measured copying on " + counted(cores, "core") + ": every byte is copied in and out";
+    l.reason = "half of " + to_string(copy) + ", measured copying on " + counted(cores, "core") +
+               ": every byte is copied in and out";
   }
   return topo::graph::from(std::move(f));
 }

@@ -8,7 +8,6 @@
 #include <string>
 #include <string_view>
 #include <vector>
-
 #include <topocoll/core/finding.hpp>
 #include <topocoll/core/units.hpp>
 #include <topocoll/plan/collective.hpp>
@@ -21,7 +20,7 @@ namespace topocoll { inline namespace v0 { namespace probe {
 
 /// What a path should carry, one direction, nobody else on it. Pairs of the same kind with the same answer share a line.
 struct path_expectation {
-  std::string from;                           ///< "GPU", "CPU 0": a kind when the line stands for several pairs
+  std::string from;  ///< "GPU", "CPU 0": a kind when the line stands for several pairs
   std::string to;
   std::size_t pairs = 1;
   topo::path_class distance = topo::path_class::DIS;
@@ -37,7 +36,7 @@ struct memory_figure {
   std::string where;   ///< "core 0", "2 cores", "NUMA 1"
   std::string kernel;  ///< "copy", "read", "reduce"
   std::size_t cores = 1;
-  bytes buffer{};      ///< of one core
+  bytes buffer{};  ///< of one core
   summary<bytes_per_second> rate;
   std::size_t passes = 0;
   std::size_t disturbed = 0;
@@ -48,12 +47,12 @@ struct memory_figure {
 struct plan_figure {
   collective_kind collective = collective_kind::all_reduce;
   bytes size{};
-  std::string chosen;                            ///< name of the plan: "ring", "recursive doubling"
-  std::optional<seconds> predicted;              ///< by the planner's model on the graph
-  std::optional<double> share_of_bound;          ///< bound over prediction: 1 is optimal
-  std::string proof;                             ///< what the verifier proved; empty when it was not verified
+  std::string chosen;                    ///< name of the plan: "ring", "recursive doubling"
+  std::optional<seconds> predicted;      ///< by the planner's model on the graph
+  std::optional<double> share_of_bound;  ///< bound over prediction: 1 is optimal
+  std::string proof;                     ///< what the verifier proved; empty when it was not verified
   std::vector<std::string> reasons;
-  std::optional<bytes_per_second> copy;          ///< measured copy rate that the prediction rests on
+  std::optional<bytes_per_second> copy;  ///< measured copy rate that the prediction rests on
 };
 
 /// What a collective between local ranks reached.
@@ -61,36 +60,36 @@ struct collective_figure {
   collective_kind collective = collective_kind::all_reduce;
   bytes size{};
   std::uint32_t ranks = 0;
-  std::string plan;                            ///< name of the plan that ran
-  summary<seconds> time;                       ///< of one call, the slowest rank
-  bytes_per_second algbw{};                    ///< from the median time
+  std::string plan;          ///< name of the plan that ran
+  summary<seconds> time;     ///< of one call, the slowest rank
+  bytes_per_second algbw{};  ///< from the median time
   bytes_per_second busbw{};
-  std::optional<seconds> expected;             ///< by the model below; empty when memory was not measured
-  std::string formula;                         ///< the model with its figures
-  std::uint64_t checked = 0;                   ///< elements that were compared with the right result
-  std::uint64_t wrong = 0;                     ///< of those, differing
+  std::optional<seconds> expected;  ///< by the model below; empty when memory was not measured
+  std::string formula;              ///< the model with its figures
+  std::uint64_t checked = 0;        ///< elements that were compared with the right result
+  std::uint64_t wrong = 0;          ///< of those, differing
 };
 
 /// Counts of what the machine holds, as far as sources tell.
 struct machine_counts {
   std::size_t gpus = 0;
-  std::size_t nics = 0;        ///< adapters with a PCI address or an RDMA device
+  std::size_t nics = 0;  ///< adapters with a PCI address or an RDMA device
   std::size_t nic_ports = 0;
   std::size_t numa_domains = 0;
-  std::size_t cores = 0;       ///< that this process may use; 0 for a recorded machine
+  std::size_t cores = 0;  ///< that this process may use; 0 for a recorded machine
 };
 
 /// One preflight, from discovery to verdicts. Serialised as schema topocoll.report/1 (docs/formats/report.md).
 struct report {
   std::string host;
-  std::string started;          ///< UTC, "2026-03-01T08:15:00Z"
-  std::string version;          ///< of topocoll
-  std::string source;           ///< where the topology came from: "sysfs", a file
-  bool live = true;             ///< false for a recorded machine: nothing could be run
+  std::string started;  ///< UTC, "2026-03-01T08:15:00Z"
+  std::string version;  ///< of topocoll
+  std::string source;   ///< where the topology came from: "sysfs", a file
+  bool live = true;     ///< false for a recorded machine: nothing could be run
   std::uint32_t ranks = 0;
   machine_counts machine;
   std::optional<bytes> last_level_cache;
-  std::optional<double> load;   ///< runnable threads before we started, mean of a minute
+  std::optional<double> load;  ///< runnable threads before we started, mean of a minute
   seconds took{};
   std::vector<path_expectation> paths;
   std::vector<memory_figure> memory;
@@ -135,7 +134,8 @@ struct report {
       break;
     }
   }
-  line += std::to_string(t.passed) + (t.passed == 1 ? " check passed, " : " checks passed, ") + std::to_string(t.failed) + " failed, ";
+  line += std::to_string(t.passed) + (t.passed == 1 ? " check passed, " : " checks passed, ") +
+          std::to_string(t.failed) + " failed, ";
   if (t.suspect > 0) line += std::to_string(t.suspect) + " undecided (" + headlines(r, state::suspect) + "), ";
   line += std::to_string(t.not_measured) + " not measured";
   if (const std::string why = headlines(r, state::not_measured); !why.empty()) line += " (" + why + ")";

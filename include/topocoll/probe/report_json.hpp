@@ -6,7 +6,6 @@
 #include <string>
 #include <string_view>
 #include <utility>
-
 #include <topocoll/io/json.hpp>
 #include <topocoll/probe/report.hpp>
 #include <topocoll/probe/report_text.hpp>
@@ -55,8 +54,11 @@ inline io::json to_json(const report& r) {
   j["source"] = r.source;
   j["live"] = r.live;
   j["ranks"] = r.ranks;
-  j["machine"] = {{"gpus", r.machine.gpus}, {"nics", r.machine.nics}, {"nic_ports", r.machine.nic_ports},
-                  {"numa_domains", r.machine.numa_domains}, {"usable_cores", r.live ? json(r.machine.cores) : json(nullptr)}};
+  j["machine"] = {{"gpus", r.machine.gpus},
+                  {"nics", r.machine.nics},
+                  {"nic_ports", r.machine.nic_ports},
+                  {"numa_domains", r.machine.numa_domains},
+                  {"usable_cores", r.live ? json(r.machine.cores) : json(nullptr)}};
   j["last_level_cache_bytes"] = r.last_level_cache ? json(r.last_level_cache->value) : json(nullptr);
   j["load_before"] = r.load ? json(*r.load) : json(nullptr);
 
@@ -81,36 +83,60 @@ inline io::json to_json(const report& r) {
 
   j["paths"] = json::array();
   for (const path_expectation& p : r.paths)
-    j["paths"].push_back({{"from", p.from}, {"to", p.to}, {"pairs", p.pairs}, {"class", topo::to_string(p.distance)},
+    j["paths"].push_back({{"from", p.from},
+                          {"to", p.to},
+                          {"pairs", p.pairs},
+                          {"class", topo::to_string(p.distance)},
                           {"line_bytes_per_second", detail::rate_json(p.line_rate)},
-                          {"payload_bytes_per_second", detail::rate_json(p.payload)}, {"sharers", p.sharers},
-                          {"known", p.payload ? json(std::string(detail::word(p.how))) : json(nullptr)}, {"limited_by", p.reason}});
+                          {"payload_bytes_per_second", detail::rate_json(p.payload)},
+                          {"sharers", p.sharers},
+                          {"known", p.payload ? json(std::string(detail::word(p.how))) : json(nullptr)},
+                          {"limited_by", p.reason}});
 
   j["memory"] = json::array();
   for (const memory_figure& m : r.memory)
-    j["memory"].push_back({{"where", m.where}, {"kernel", m.kernel}, {"cores", m.cores}, {"buffer_bytes", m.buffer.value},
-                           {"bytes_per_second", detail::summary_json(m.rate)}, {"passes", m.passes}, {"disturbed", m.disturbed},
+    j["memory"].push_back({{"where", m.where},
+                           {"kernel", m.kernel},
+                           {"cores", m.cores},
+                           {"buffer_bytes", m.buffer.value},
+                           {"bytes_per_second", detail::summary_json(m.rate)},
+                           {"passes", m.passes},
+                           {"disturbed", m.disturbed},
                            {"core_share", m.core_share}});
 
   j["plans"] = json::array();
   for (const plan_figure& p : r.plans)
-    j["plans"].push_back({{"collective", std::string(to_string(p.collective))}, {"size_bytes", p.size.value}, {"plan", p.chosen},
+    j["plans"].push_back({{"collective", std::string(to_string(p.collective))},
+                          {"size_bytes", p.size.value},
+                          {"plan", p.chosen},
                           {"predicted_seconds", p.predicted ? json(p.predicted->value) : json(nullptr)},
                           {"share_of_bound", p.share_of_bound ? json(*p.share_of_bound) : json(nullptr)},
-                          {"proof", p.proof.empty() ? json(nullptr) : json(p.proof)}, {"reasons", p.reasons}, {"copy_bytes_per_second", detail::rate_json(p.copy)}});
+                          {"proof", p.proof.empty() ? json(nullptr) : json(p.proof)},
+                          {"reasons", p.reasons},
+                          {"copy_bytes_per_second", detail::rate_json(p.copy)}});
 
   j["collectives"] = json::array();
   for (const collective_figure& c : r.collectives)
-    j["collectives"].push_back({{"collective", std::string(to_string(c.collective))}, {"size_bytes", c.size.value}, {"ranks", c.ranks},
-                                {"plan", c.plan}, {"seconds", detail::summary_json(c.time)}, {"algbw_bytes_per_second", c.algbw.value},
+    j["collectives"].push_back({{"collective", std::string(to_string(c.collective))},
+                                {"size_bytes", c.size.value},
+                                {"ranks", c.ranks},
+                                {"plan", c.plan},
+                                {"seconds", detail::summary_json(c.time)},
+                                {"algbw_bytes_per_second", c.algbw.value},
                                 {"busbw_bytes_per_second", c.busbw.value},
-                                {"expected_seconds", c.expected ? json(c.expected->value) : json(nullptr)}, {"model", c.formula},
-                                {"checked_elements", c.checked}, {"wrong_elements", c.wrong}});
+                                {"expected_seconds", c.expected ? json(c.expected->value) : json(nullptr)},
+                                {"model", c.formula},
+                                {"checked_elements", c.checked},
+                                {"wrong_elements", c.wrong}});
 
   j["findings"] = json::array();
   for (const finding& f : r.findings)
-    j["findings"].push_back({{"severity", std::string(detail::word(f.level))}, {"where", f.where}, {"what", f.what},
-                             {"evidence", f.evidence}, {"next_step", f.next_step}, {"confidence", f.confidence}});
+    j["findings"].push_back({{"severity", std::string(detail::word(f.level))},
+                             {"where", f.where},
+                             {"what", f.what},
+                             {"evidence", f.evidence},
+                             {"next_step", f.next_step},
+                             {"confidence", f.confidence}});
   return j;
 }
 

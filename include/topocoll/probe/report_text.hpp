@@ -8,7 +8,6 @@
 #include <string>
 #include <string_view>
 #include <vector>
-
 #include <topocoll/core/units.hpp>
 #include <topocoll/core/units_text.hpp>
 #include <topocoll/probe/detail/text_table.hpp>
@@ -58,8 +57,10 @@ namespace detail {
   std::string out;
   for (const char c : text) {
     if (c == '\\' || c == '"') out += '\\';
-    if (c == '\n') out += "\\n";
-    else out += c;
+    if (c == '\n')
+      out += "\\n";
+    else
+      out += c;
   }
   return out;
 }
@@ -91,16 +92,19 @@ namespace detail {
 inline std::string paths_text(const report& r, std::size_t most) {
   std::string text = "Expected bandwidth of every path (payload, one direction, nobody else on it)\n";
   if (r.paths.empty()) return text + "  no two devices are joined by a path\n";
-  detail::text_table table({"from", "to", ">pairs", "class", ">line GB/s", ">expect GB/s", ">shared by", "trust", "limited by"});
+  detail::text_table table(
+      {"from", "to", ">pairs", "class", ">line GB/s", ">expect GB/s", ">shared by", "trust", "limited by"});
   std::size_t shown = 0;
   for (const path_expectation& p : r.paths) {
     if (shown++ == most) break;
-    table.add({p.from, p.to, std::to_string(p.pairs), topo::to_string(p.distance), p.line_rate ? detail::gigabytes(*p.line_rate) : "",
+    table.add({p.from, p.to, std::to_string(p.pairs), topo::to_string(p.distance),
+               p.line_rate ? detail::gigabytes(*p.line_rate) : "",
                p.payload ? detail::gigabytes(*p.payload) : "not known", p.sharers > 1 ? std::to_string(p.sharers) : "",
                p.payload ? std::string(detail::word(p.how)) : "", p.reason});
   }
   text += table.text();
-  if (r.paths.size() > most) text += "  ... and " + std::to_string(r.paths.size() - most) + " more lines; the JSON report has all\n";
+  if (r.paths.size() > most)
+    text += "  ... and " + std::to_string(r.paths.size() - most) + " more lines; the JSON report has all\n";
   return text;
 }
 
@@ -109,7 +113,8 @@ inline std::string memory_text(const report& r) {
   if (r.last_level_cache) text += " of " + to_string(*r.last_level_cache);
   text += ")\n";
   if (r.memory.empty()) return text + "  not measured\n";
-  detail::text_table table({"where", "buffer", ">copy GB/s", ">read GB/s", ">reduce GB/s", ">spread", ">passes", ">disturbed"});
+  detail::text_table table(
+      {"where", "buffer", ">copy GB/s", ">read GB/s", ">reduce GB/s", ">spread", ">passes", ">disturbed"});
   std::vector<std::string> line;
   double noise = 0;
   std::size_t passes = 0;
@@ -143,7 +148,9 @@ inline std::string memory_text(const report& r) {
     all += m.passes;
     bad += m.disturbed;
   }
-  if (5 * bad > all) text += "  other programs took the cores away in " + std::to_string(bad) + " of " + std::to_string(all) + " passes: figures are lower than when idle\n";
+  if (5 * bad > all)
+    text += "  other programs took the cores away in " + std::to_string(bad) + " of " + std::to_string(all) +
+            " passes: figures are lower than when idle\n";
   return text;
 }
 
@@ -152,25 +159,32 @@ inline std::string plans_text(const report& r) {
   if (r.plans.empty()) return text + "  none\n";
   detail::text_table table({"collective", ">size", ">copy GB/s", "plan", ">predicted", ">of bound", "proved", "why"});
   for (const plan_figure& p : r.plans)
-    table.add({std::string(to_string(p.collective)), to_string(p.size), p.copy ? detail::gigabytes(*p.copy) : "", p.chosen,
-               p.predicted ? to_string(*p.predicted) : "not known", p.share_of_bound ? detail::percent(*p.share_of_bound) : "not known",
-               p.proof.empty() ? "no" : p.proof, p.reasons.empty() ? "" : p.reasons.front()});
+    table.add({std::string(to_string(p.collective)), to_string(p.size), p.copy ? detail::gigabytes(*p.copy) : "",
+               p.chosen, p.predicted ? to_string(*p.predicted) : "not known",
+               p.share_of_bound ? detail::percent(*p.share_of_bound) : "not known", p.proof.empty() ? "no" : p.proof,
+               p.reasons.empty() ? "" : p.reasons.front()});
   text += table.text();
   return text + "  copy: measured at this working set, on the cores that the ranks share\n";
 }
 
 inline std::string collectives_text(const report& r) {
-  std::string text = "Collectives between " + std::to_string(r.ranks) + " ranks (processes, shared memory, float sum, data checked)\n";
+  std::string text =
+      "Collectives between " + std::to_string(r.ranks) + " ranks (processes, shared memory, float sum, data checked)\n";
   if (r.collectives.empty()) return text + "  not measured\n";
-  detail::text_table table({"collective", ">size", "plan", ">time", ">spread", ">algbw GB/s", ">busbw GB/s", ">expect GB/s", ">reached", ">samples", ">wrong"});
+  detail::text_table table({"collective", ">size", "plan", ">time", ">spread", ">algbw GB/s", ">busbw GB/s",
+                            ">expect GB/s", ">reached", ">samples", ">wrong"});
   for (const collective_figure& c : r.collectives) {
-    const auto expected = c.expected ? std::optional((c.size / *c.expected) * busbw_factor(c.collective, c.ranks)) : std::nullopt;
-    table.add({std::string(to_string(c.collective)), to_string(c.size), c.plan, to_string(c.time.median), detail::percent(c.time.noise().value_or(0)),
-               detail::gigabytes(c.algbw), detail::gigabytes(c.busbw), expected ? detail::gigabytes(*expected) : "not known",
-               expected ? detail::percent(c.busbw / *expected) : "", std::to_string(c.time.count), std::to_string(c.wrong)});
+    const auto expected =
+        c.expected ? std::optional((c.size / *c.expected) * busbw_factor(c.collective, c.ranks)) : std::nullopt;
+    table.add({std::string(to_string(c.collective)), to_string(c.size), c.plan, to_string(c.time.median),
+               detail::percent(c.time.noise().value_or(0)), detail::gigabytes(c.algbw), detail::gigabytes(c.busbw),
+               expected ? detail::gigabytes(*expected) : "not known",
+               expected ? detail::percent(c.busbw / *expected) : "", std::to_string(c.time.count),
+               std::to_string(c.wrong)});
   }
   text += table.text();
-  if (!r.collectives.front().formula.empty()) text += "  expected: " + detail::wrapped(r.collectives.front().formula, 4, 110) + "\n";
+  if (!r.collectives.front().formula.empty())
+    text += "  expected: " + detail::wrapped(r.collectives.front().formula, 4, 110) + "\n";
   return text;
 }
 
@@ -185,7 +199,8 @@ inline std::string verdicts_text(const report& r) {
       head.resize(16, ' ');
       text += head + detail::wrapped(v.sentence, 16, 118) + "\n";
       if (v.is == state::healthy || v.is == state::not_measured) continue;
-      if (!v.evidence.empty()) text += std::string(16, ' ') + detail::wrapped("evidence: " + v.evidence, 16, 118) + "\n";
+      if (!v.evidence.empty())
+        text += std::string(16, ' ') + detail::wrapped("evidence: " + v.evidence, 16, 118) + "\n";
       if (!v.next_step.empty()) text += std::string(16, ' ') + detail::wrapped("next: " + v.next_step, 16, 118) + "\n";
       text += std::string(16, ' ') + "confidence " + detail::percent(v.confidence) + "\n";
     }
@@ -196,7 +211,8 @@ inline std::string verdicts_text(const report& r) {
 inline std::string to_prometheus(const report& r, double unix_time) {
   std::string text;
   const auto metric = [&](std::string_view name, std::string_view help) {
-    text += "# HELP topocoll_preflight_" + std::string(name) + ' ' + std::string(help) + "\n# TYPE topocoll_preflight_" + std::string(name) + " gauge\n";
+    text += "# HELP topocoll_preflight_" + std::string(name) + ' ' + std::string(help) +
+            "\n# TYPE topocoll_preflight_" + std::string(name) + " gauge\n";
   };
   const auto sample = [&](std::string_view name, const std::string& labels, const std::string& value) {
     text += "topocoll_preflight_" + std::string(name) + (labels.empty() ? "" : "{" + labels + "}") + ' ' + value + "\n";
@@ -221,13 +237,16 @@ inline std::string to_prometheus(const report& r, double unix_time) {
   if (!r.memory.empty()) {
     metric("memory_bandwidth_bytes_per_second", "Memory bandwidth, bytes of one buffer.");
     for (const memory_figure& m : r.memory)
-      sample("memory_bandwidth_bytes_per_second", "where=\"" + detail::label(m.where) + "\",kernel=\"" + m.kernel + "\"", number(m.rate.median.value));
+      sample("memory_bandwidth_bytes_per_second",
+             "where=\"" + detail::label(m.where) + "\",kernel=\"" + m.kernel + "\"", number(m.rate.median.value));
   }
   if (!r.collectives.empty()) {
     metric("collective_busbw_bytes_per_second", "Bus bandwidth of a collective between local ranks.");
     for (const collective_figure& c : r.collectives)
       sample("collective_busbw_bytes_per_second",
-             "collective=\"" + std::string(to_string(c.collective)) + "\",size_bytes=\"" + std::to_string(c.size.value) + "\"", number(c.busbw.value));
+             "collective=\"" + std::string(to_string(c.collective)) + "\",size_bytes=\"" +
+                 std::to_string(c.size.value) + "\"",
+             number(c.busbw.value));
   }
   metric("check_state", "State of each check: 0 not measured, 1 healthy, 2 suspect, 3 degraded, 4 dead.");
   std::vector<std::string> seen;

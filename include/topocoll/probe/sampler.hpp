@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Repeats a measurement until a named rule says that the samples suffice, or time is up.
-#include <cstddef>
 #include <concepts>
+#include <cstddef>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
-
 #include <topocoll/core/deadline.hpp>
 #include <topocoll/core/result.hpp>
 #include <topocoll/core/units.hpp>
@@ -30,9 +29,16 @@ concept StoppingRule = requires(const R& rule, std::span<const seconds> taken, s
 /// Says in words what keeps `R` from being a `StoppingRule`.
 template <class R>
 constexpr void require_stopping_rule() {
-  static_assert(requires(const R& r, std::span<const seconds> t, seconds s) { { r.enough(t, s) } -> std::same_as<bool>; },
-                "a StoppingRule has enough(span<const seconds>, seconds) const returning bool");
-  static_assert(requires(const R& r) { { r.name() } -> std::same_as<std::string>; }, "a StoppingRule has name() const returning std::string");
+  static_assert(
+      requires(const R& r, std::span<const seconds> t, seconds s) {
+        { r.enough(t, s) } -> std::same_as<bool>;
+      },
+      "a StoppingRule has enough(span<const seconds>, seconds) const returning bool");
+  static_assert(
+      requires(const R& r) {
+        { r.name() } -> std::same_as<std::string>;
+      },
+      "a StoppingRule has name() const returning std::string");
   static_assert(StoppingRule<R>);
 }
 
@@ -57,7 +63,8 @@ struct relative_spread {
     return s && s->range && s->range->high.value - s->range->low.value <= 2 * share * s->median.value;
   }
   [[nodiscard]] std::string name() const {
-    return "median known to " + std::to_string(static_cast<int>(100 * share + 0.5)) + " %, at most " + std::to_string(most) + " samples";
+    return "median known to " + std::to_string(static_cast<int>(100 * share + 0.5)) + " %, at most " +
+           std::to_string(most) + " samples";
   }
 };
 
@@ -66,8 +73,12 @@ struct time_budget {
   seconds span{0.1};
   std::size_t least = 3;
 
-  [[nodiscard]] bool enough(std::span<const seconds> taken, seconds spent) const { return taken.size() >= least && spent >= span; }
-  [[nodiscard]] std::string name() const { return "after " + std::to_string(static_cast<int>(span.value * 1e3 + 0.5)) + " ms"; }
+  [[nodiscard]] bool enough(std::span<const seconds> taken, seconds spent) const {
+    return taken.size() >= least && spent >= span;
+  }
+  [[nodiscard]] std::string name() const {
+    return "after " + std::to_string(static_cast<int>(span.value * 1e3 + 0.5)) + " ms";
+  }
 };
 
 /// Whichever of two rules is satisfied first.
@@ -107,7 +118,8 @@ template <StoppingRule Rule, class Once>
   const seconds start = steady_clock::now();
   while (true) {
     if (until.passed()) {
-      if (got.times.empty()) return fail(errc::timed_out, "the time for this measurement was over before its first sample");
+      if (got.times.empty())
+        return fail(errc::timed_out, "the time for this measurement was over before its first sample");
       got.cut_short = true;
       break;
     }

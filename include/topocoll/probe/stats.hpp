@@ -2,29 +2,30 @@
 #pragma once
 // Statistics that survive outliers: median, median absolute deviation, quantiles, intervals; empty when samples are too few.
 #include <algorithm>
-#include <cstdlib>
 #include <concepts>
 #include <cstddef>
+#include <cstdlib>
 #include <optional>
 #include <span>
 #include <type_traits>
 #include <vector>
-
 #include <topocoll/core/units.hpp>
 
 namespace topocoll { inline namespace v0 { namespace probe {
 
 /// What can be summarised: a plain ratio, or a quantity of core/units.hpp that holds a double.
 template <class Q>
-concept Quantity = std::same_as<Q, double> || (std::is_aggregate_v<Q> && requires(Q q) {
-                     { q.value } -> std::same_as<double&>;
-                   });
+concept Quantity = std::same_as<Q, double> ||(std::is_aggregate_v<Q>&& requires(Q q) {
+  { q.value } -> std::same_as<double&>;
+});
 
 /// The number inside a quantity, in its own unit.
 template <Quantity Q>
 [[nodiscard]] constexpr double number_in(Q q) {
-  if constexpr (std::same_as<Q, double>) return q;
-  else return q.value;
+  if constexpr (std::same_as<Q, double>)
+    return q;
+  else
+    return q.value;
 }
 
 /// MAD times this estimates the standard deviation of normally distributed samples: 1 / quantile(3/4) of the standard
@@ -67,7 +68,7 @@ template <Quantity Q>
 template <Quantity Q>
 struct summary {
   std::size_t count = 0;
-  Q median{};                        ///< meaningless when `count` is 0
+  Q median{};  ///< meaningless when `count` is 0
   Q least{};
   Q most{};
   std::optional<Q> mad;              ///< from 3 samples on
@@ -91,9 +92,9 @@ template <Quantity Q>
 
 /// What `odd_one` says of one sibling.
 enum class sibling : unsigned char {
-  alike,      ///< not lower than the others by more than allowed
-  odd,        ///< lower than the others by more than allowed, and the figures are precise enough to say so
-  cannot_tell ///< lower, but the noise is as large as the difference, or there is no majority to compare with
+  alike,       ///< not lower than the others by more than allowed
+  odd,         ///< lower than the others by more than allowed, and the figures are precise enough to say so
+  cannot_tell  ///< lower, but the noise is as large as the difference, or there is no majority to compare with
 };
 
 /// Compares equal parts (cores, NUMA domains, rails) by what they reached: which one is slower than its siblings?
@@ -109,8 +110,10 @@ namespace detail {
 
 template <Quantity Q>
 [[nodiscard]] constexpr Q quantity_of(double number) {
-  if constexpr (std::same_as<Q, double>) return number;
-  else return Q{number};
+  if constexpr (std::same_as<Q, double>)
+    return number;
+  else
+    return Q{number};
 }
 
 template <Quantity Q>
@@ -146,8 +149,10 @@ struct ranks_of_interval {
   if (n < 2 || !(confidence > 0) || !(confidence < 1)) return std::nullopt;
   std::vector<double> weight(n + 1, 0.0);
   weight[n / 2] = 1;
-  for (std::size_t j = n / 2; j > 0; --j) weight[j - 1] = weight[j] * static_cast<double>(j) / static_cast<double>(n - j + 1);
-  for (std::size_t j = n / 2; j < n; ++j) weight[j + 1] = weight[j] * static_cast<double>(n - j) / static_cast<double>(j + 1);
+  for (std::size_t j = n / 2; j > 0; --j)
+    weight[j - 1] = weight[j] * static_cast<double>(j) / static_cast<double>(n - j + 1);
+  for (std::size_t j = n / 2; j < n; ++j)
+    weight[j + 1] = weight[j] * static_cast<double>(n - j) / static_cast<double>(j + 1);
   double total = 0;
   for (const double w : weight) total += w;
   std::optional<ranks_of_interval> best;
@@ -221,8 +226,9 @@ std::vector<sibling> odd_ones(std::span<const summary<Q>> parts, double allowed)
   std::vector<double> medians;
   for (const summary<Q>& p : parts) medians.push_back(number_in(p.median));
   // Of two, the better one is the reference; of more, the middle one.
-  const double reference = parts.size() == 2 ? std::max(medians[0], medians[1])
-                                             : detail::middle_of_sorted(detail::sorted_numbers(std::span<const double>(medians)));
+  const double reference = parts.size() == 2
+                               ? std::max(medians[0], medians[1])
+                               : detail::middle_of_sorted(detail::sorted_numbers(std::span<const double>(medians)));
   const double mark = (1 - allowed) * reference;
   std::size_t alike = 0;
   for (const double m : medians)

@@ -8,7 +8,6 @@
 #include <string>
 #include <string_view>
 #include <vector>
-
 #include <topocoll/core/finding.hpp>
 #include <topocoll/core/units.hpp>
 
@@ -62,18 +61,19 @@ enum class outcome : std::uint8_t { pass, fail, not_measured };
 
 /// The answer of one check.
 struct verdict {
-  std::string check;      ///< stable name: "pcie/width", "memory/cores", "collective/all_reduce"
-  std::string where;      ///< the part that it is about: "0000:1b:00.0", "core 3", "4 ranks"
+  std::string check;  ///< stable name: "pcie/width", "memory/cores", "collective/all_reduce"
+  std::string where;  ///< the part that it is about: "0000:1b:00.0", "core 3", "4 ranks"
   state is = state::not_measured;
   cause why = cause::unknown;
-  trust how = trust::reported;  ///< `measured` when data was moved to find out, `reported` when a device or file was asked
+  trust how =
+      trust::reported;    ///< `measured` when data was moved to find out, `reported` when a device or file was asked
   std::string headline;   ///< a few words for one-line answers: "no GPU", "PCIe x8 of x16 at 0000:1b:00.0"
   std::string sentence;   ///< one sentence with the figures, the subject first
   std::string evidence;   ///< what it rests on: counts, spread, files; empty when the sentence says it all
   std::string next_step;  ///< what to do; empty when nothing needs doing
   std::optional<bytes_per_second> measured;  ///< empty when no rate was measured
   std::optional<bytes_per_second> expected;  ///< empty when nothing tells what to expect
-  double confidence = 0;  ///< 0 to 1: how sure `is` is; 0 for not_measured
+  double confidence = 0;                     ///< 0 to 1: how sure `is` is; 0 for not_measured
 };
 
 /// How many checks said what. `measured` counts the passes that moved data.
@@ -116,7 +116,7 @@ struct tally {
 /// Figures of a rate check, compared by `judge`.
 struct comparison {
   bytes_per_second measured{};  ///< median
-  bytes_per_second upper{};     ///< upper end of its 95 % interval; infinite when too few samples were taken to have one
+  bytes_per_second upper{};  ///< upper end of its 95 % interval; infinite when too few samples were taken to have one
   bytes_per_second expected{};  ///< what the model says is possible, > 0
   double fail_below = 0.5;      ///< share of `expected`
   double suspect_below = 0.5;   ///< share of `expected`, at least `fail_below`

@@ -10,7 +10,6 @@
 #include <string_view>
 #include <utility>
 #include <vector>
-
 #include <topocoll/core/finding.hpp>
 #include <topocoll/core/result.hpp>
 #include <topocoll/io/xml_tree.hpp>
@@ -24,9 +23,9 @@ using attributes = std::vector<std::pair<std::string, std::string>>;
 
 /// `<nvlink>` or `<xgmi>`: cables of one GPU to one other end.
 struct nccl_link {
-  std::string target;                        ///< PCI address of the other end, as written
-  std::optional<std::uint32_t> count;        ///< cables; empty when not told or nonsense
-  std::optional<std::uint32_t> class_code;   ///< `tclass`: PCI class of the other end
+  std::string target;                       ///< PCI address of the other end, as written
+  std::optional<std::uint32_t> count;       ///< cables; empty when not told or nonsense
+  std::optional<std::uint32_t> class_code;  ///< `tclass`: PCI class of the other end
   std::uint32_t line = 0;
 };
 /// `<c2c>`: coherent links of one GPU to its CPU.
@@ -37,7 +36,8 @@ struct nccl_c2c {
 };
 struct nccl_gpu {
   std::optional<std::uint32_t> dev, rank, sm;
-  std::string gcn;  ///< AMD architecture, "908" or "gfx942"; empty for NVIDIA, where `sm` is compute capability times ten
+  std::string
+      gcn;  ///< AMD architecture, "908" or "gfx942"; empty for NVIDIA, where `sm` is compute capability times ten
   attributes facts;
   std::vector<nccl_link> nvlinks, xgmis;
   std::vector<nccl_c2c> c2cs;
@@ -103,7 +103,8 @@ class nccl_reader {
       std::string what = at(root) + "the root element is <" + root.name + ">, but an NCCL topology has <system>";
       if (root.name == "graphs") what += "; <graphs> holds NCCL's search results";
       if (root.name == "topology") what += "; <topology> is what hwloc writes";
-      return fail(errc::malformed_input, std::move(what), "name a file that NCCL_TOPO_DUMP_FILE wrote or NCCL_TOPO_FILE may read");
+      return fail(errc::malformed_input, std::move(what),
+                  "name a file that NCCL_TOPO_DUMP_FILE wrote or NCCL_TOPO_FILE may read");
     }
     nccl_topology t;
     if (const std::string* version = root.find("version")) t.version = *version;
@@ -122,12 +123,15 @@ class nccl_reader {
     if (t.cpus.empty())
       return fail(errc::malformed_input, at(root) + "<system> has no <cpu>, so nothing in it can be placed");
     if (!homeless.empty()) {
-      note(severity::warning, *homeless.front(), std::to_string(homeless.size()) + " devices stand outside every <cpu>; they are taken as devices of the first");
+      note(severity::warning, *homeless.front(),
+           std::to_string(homeless.size()) +
+               " devices stand outside every <cpu>; they are taken as devices of the first");
       for (const io::xml_element* e : homeless)
         if (auto ok = cpu_child(*e, root, t.cpus.front()); !ok) return ok.error();
     }
     for (unseen& u : unknown_) {
-      note(severity::note, *u.first, "the element <" + u.first->name + "> inside <" + u.parent + "> is unknown and was passed over");
+      note(severity::note, *u.first,
+           "the element <" + u.first->name + "> inside <" + u.parent + "> is unknown and was passed over");
       if (u.count > 1) findings_.back().evidence = std::to_string(u.count) + " such elements";
     }
     t.findings = std::move(findings_);
@@ -160,19 +164,25 @@ class nccl_reader {
     return value ? *value : std::string();
   }
   /// The number in an attribute; a text that is none is reported. -1 is how the kernel says "not known".
-  [[nodiscard]] std::optional<std::uint32_t> number(const io::xml_element& e, std::string_view name, std::uint32_t most = INT32_MAX) {
+  [[nodiscard]] std::optional<std::uint32_t> number(const io::xml_element& e, std::string_view name,
+                                                    std::uint32_t most = INT32_MAX) {
     const std::string* value = e.find(name);
     if (!value) return std::nullopt;
     const auto found = small_number(*value, most);
     if (!found && trimmed(*value) != "-1")
-      note(severity::warning, e, "<" + e.name + "> has " + std::string(name) + "=\"" + *value + "\", which is not a number from 0 to " + std::to_string(most) + "; taken as not told");
+      note(severity::warning, e,
+           "<" + e.name + "> has " + std::string(name) + "=\"" + *value + "\", which is not a number from 0 to " +
+               std::to_string(most) + "; taken as not told");
     return found;
   }
   [[nodiscard]] std::optional<std::uint32_t> class_code(const io::xml_element& e, std::string_view name) {
     const std::string* value = e.find(name);
     if (!value || trimmed(*value).empty()) return std::nullopt;
     const auto code = pci_class_code(*value);
-    if (!code) note(severity::warning, e, "<" + e.name + "> has " + std::string(name) + "=\"" + *value + "\", which is not a PCI class; taken as not told");
+    if (!code)
+      note(severity::warning, e,
+           "<" + e.name + "> has " + std::string(name) + "=\"" + *value +
+               "\", which is not a PCI class; taken as not told");
     return code;
   }
   /// All attributes that are not told elsewhere in the struct.
@@ -217,7 +227,8 @@ class nccl_reader {
     nccl_pci p;
     p.line = e.line;
     p.busid = text(e, "busid");
-    if (p.busid.empty()) return fail(errc::malformed_input, at(e) + "<pci> has no busid, so the device cannot be told from others");
+    if (p.busid.empty())
+      return fail(errc::malformed_input, at(e) + "<pci> has no busid, so the device cannot be told from others");
     p.class_code = class_code(e, "class");
     p.link_speed = text(e, "link_speed");
     p.link_width = text(e, "link_width");
@@ -251,7 +262,8 @@ class nccl_reader {
     g.facts = rest(e, {"dev", "rank"});
     for (const io::xml_element& child : e.children) {
       if (child.name == "nvlink" || child.name == "xgmi")
-        (child.name == "xgmi" ? g.xgmis : g.nvlinks).push_back({text(child, "target"), number(child, "count", 256), class_code(child, "tclass"), child.line});
+        (child.name == "xgmi" ? g.xgmis : g.nvlinks)
+            .push_back({text(child, "target"), number(child, "count", 256), class_code(child, "tclass"), child.line});
       else if (child.name == "c2c")
         g.c2cs.push_back({number(child, "bw"), number(child, "count", 256), child.line});
       else
@@ -278,7 +290,8 @@ class nccl_reader {
     if (const std::string* speed = e.find("speed")) {
       n.speed = whole_number(*speed);
       if (!n.speed && !trimmed(*speed).empty())
-        note(severity::warning, e, "<net> has speed=\"" + *speed + "\", which is not a number of Mbit/s; taken as not told");
+        note(severity::warning, e,
+             "<net> has speed=\"" + *speed + "\", which is not a number of Mbit/s; taken as not told");
     }
     n.facts = rest(e, {"name", "dev", "port"});
     for (const io::xml_element& child : e.children) unknown(child, e);

@@ -43,7 +43,8 @@ namespace topocoll { inline namespace v0 { namespace read {
 }
 
 /// A whole number from 0 to `most`. Empty for anything else.
-[[nodiscard]] constexpr std::optional<std::uint32_t> small_number(std::string_view text, std::uint32_t most = UINT32_MAX) {
+[[nodiscard]] constexpr std::optional<std::uint32_t> small_number(std::string_view text,
+                                                                  std::uint32_t most = UINT32_MAX) {
   const auto value = whole_number(text);
   if (!value || *value < 0 || *value > std::int64_t{most}) return std::nullopt;
   return static_cast<std::uint32_t>(*value);

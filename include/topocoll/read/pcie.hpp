@@ -4,7 +4,6 @@
 #include <cstdint>
 #include <optional>
 #include <string_view>
-
 #include <topocoll/read/number.hpp>
 
 namespace topocoll { inline namespace v0 { namespace read {
@@ -27,7 +26,13 @@ namespace topocoll { inline namespace v0 { namespace read {
   const auto lanes = small_number(text, 32);
   if (!lanes) return std::nullopt;
   switch (*lanes) {
-    case 1: case 2: case 4: case 8: case 12: case 16: case 32: return *lanes;
+    case 1:
+    case 2:
+    case 4:
+    case 8:
+    case 12:
+    case 16:
+    case 32: return *lanes;
     default: return std::nullopt;
   }
 }

@@ -9,7 +9,6 @@
 #include <string_view>
 #include <utility>
 #include <vector>
-
 #include <topocoll/core/deadline.hpp>
 #include <topocoll/core/finding.hpp>
 #include <topocoll/core/result.hpp>
@@ -23,11 +22,11 @@ namespace topocoll { inline namespace v0 { namespace read {
 
 /// A PCI function that matters to transfers: bridge, adapter, accelerator, storage.
 struct sysfs_pci {
-  std::string address;               ///< "0000:1b:00.0"
-  std::vector<std::string> above;    ///< functions on the way to it, the outermost first
+  std::string address;             ///< "0000:1b:00.0"
+  std::vector<std::string> above;  ///< functions on the way to it, the outermost first
   std::uint32_t class_code = 0;
-  std::string vendor, device, subsystem_vendor, subsystem_device;  ///< "0x10de"; empty when not told
-  std::optional<std::uint32_t> numa;  ///< empty when not told or -1
+  std::string vendor, device, subsystem_vendor, subsystem_device;   ///< "0x10de"; empty when not told
+  std::optional<std::uint32_t> numa;                                ///< empty when not told or -1
   std::vector<std::pair<std::uint32_t, std::uint32_t>> local_cpus;  ///< processors that the kernel calls near
   std::string max_speed, max_width, speed, width;  ///< of the link above an endpoint, below a root or downstream port
   pcie_port port = pcie_port::unknown;
@@ -36,8 +35,8 @@ struct sysfs_pci {
 /// A network interface.
 struct sysfs_net {
   std::string name;
-  std::string pci;        ///< PCI function that it belongs to; empty for none
-  bool made_up = false;   ///< without hardware: loopback, bridges, veth
+  std::string pci;                    ///< PCI function that it belongs to; empty for none
+  bool made_up = false;               ///< without hardware: loopback, bridges, veth
   std::optional<std::int64_t> speed;  ///< Mbit/s; empty when the driver tells none
   std::string state, mtu, address;
   std::optional<std::uint32_t> port;  ///< dev_port: 0 for the first port of its function
@@ -59,7 +58,7 @@ struct sysfs_rdma {
 /// A NUMA domain.
 struct sysfs_numa {
   std::uint32_t number = 0;
-  std::string cpus;  ///< as listed, "0-23,96-119"; empty for a domain of memory alone
+  std::string cpus;                      ///< as listed, "0-23,96-119"; empty for a domain of memory alone
   std::vector<std::uint32_t> distances;  ///< to the domains in the order of `sysfs_machine::domains`
   std::optional<bytes> memory;
   bool of_gpu = false;  ///< the memory of a GPU that the kernel shows as a domain

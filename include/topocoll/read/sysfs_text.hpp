@@ -8,14 +8,15 @@
 #include <string_view>
 #include <utility>
 #include <vector>
-
 #include <topocoll/core/units.hpp>
 #include <topocoll/read/number.hpp>
 
 namespace topocoll { inline namespace v0 { namespace read {
 
 /// First line of a file, without blanks around it.
-[[nodiscard]] constexpr std::string_view first_line(std::string_view text) { return trimmed(text.substr(0, text.find('\n'))); }
+[[nodiscard]] constexpr std::string_view first_line(std::string_view text) {
+  return trimmed(text.substr(0, text.find('\n')));
+}
 
 /// Closed ranges of a list such as "0-3,8,250-255". Parts that are no range are left out; at most 65,536 parts are read.
 [[nodiscard]] inline std::vector<std::pair<std::uint32_t, std::uint32_t>> number_list(std::string_view text) {
@@ -88,11 +89,15 @@ enum class pcie_port : std::uint8_t { unknown, endpoint, root, upstream, downstr
   for (int hops = 0; at >= 0x40 && at + 4 <= config.size() && hops < 48; ++hops) {
     if (byte(at) == 0x10) {
       switch (byte(at + 2) >> 4U) {
-        case 0: case 1: case 9: case 10: return pcie_port::endpoint;
+        case 0:
+        case 1:
+        case 9:
+        case 10: return pcie_port::endpoint;
         case 4: return pcie_port::root;
         case 5: return pcie_port::upstream;
         case 6: return pcie_port::downstream;
-        case 7: case 8: return pcie_port::to_pci;
+        case 7:
+        case 8: return pcie_port::to_pci;
         default: return pcie_port::unknown;
       }
     }

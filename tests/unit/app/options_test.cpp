@@ -66,3 +66,12 @@ TEST(complain, writes_what_happened_and_what_to_do) {
             app::exit_unable);
   EXPECT_EQ(err, "topocoll: x is not there; look for y\n");
 }
+
+TEST(parse, names_an_unknown_option_before_a_missing_one) {
+  std::string out, err, collective;
+  CLI::App cli("measures collectives", "bench");
+  cli.add_option("collective", collective, "which")->required();
+  const std::vector<std::string_view> args{"--jsno"};
+  EXPECT_EQ(app::parse(cli, args, app::into(out), app::into(err)), app::exit_unable);
+  EXPECT_EQ(err, "topocoll: unknown option '--jsno'; 'topocoll bench --help' lists the options\n");
+}

@@ -4,12 +4,10 @@
 #include <fstream>
 #include <iterator>
 #include <string>
-
 #include <topocoll/discover/capture.hpp>
 #include <topocoll/discover/recording.hpp>
 #include <topocoll/discover/sysfs.hpp>
 #include <topocoll/topo/codec.hpp>
-
 #include <gtest/gtest.h>
 
 namespace tc = topocoll;
@@ -37,7 +35,8 @@ std::string text_of(const fs::path& path) {
 
 fs::path machines() {
   const char* source = std::getenv("TOPOCOLL_SOURCE_DIR");
-  return (source ? fs::path(source) : fs::path(__FILE__).parent_path().parent_path().parent_path().parent_path()) / "tests/machines";
+  return (source ? fs::path(source) : fs::path(__FILE__).parent_path().parent_path().parent_path().parent_path()) /
+         "tests/machines";
 }
 
 }  // namespace
@@ -65,17 +64,22 @@ TEST(capture, of_a_recording_is_a_recording_of_the_same_machine) {
     const auto tree = tc::io::recorded_tree::parse(text, "a.txt");
     ASSERT_TRUE(tree) << tree.error().message();
     const std::string again = tc::detail::record(*tree, tree->host(), false, tc::deadline::in({20}));
-    EXPECT_EQ(json_of(tc::fragment_of_recording(again, "b.txt")), json_of(tc::fragment_of_recording(text, "a.txt"))) << entry.path();
+    EXPECT_EQ(json_of(tc::fragment_of_recording(again, "b.txt")), json_of(tc::fragment_of_recording(text, "a.txt")))
+        << entry.path();
     // A recording of a recording holds no more than the first.
-    EXPECT_EQ(tc::detail::record(*tc::io::recorded_tree::parse(again, "b.txt"), tree->host(), false, tc::deadline::in({20})), again);
+    EXPECT_EQ(
+        tc::detail::record(*tc::io::recorded_tree::parse(again, "b.txt"), tree->host(), false, tc::deadline::in({20})),
+        again);
   }
   EXPECT_GE(found, 4);
 }
 
 TEST(capture, masks_addresses_and_keeps_equal_ones_equal) {
   const std::string text =
-      "/sys/class/net/eth0/address\t52:54:00:12:34:56\\n\n/sys/class/net/eth0/operstate\tup\\n\n/sys/class/net/eth1/address\t52:54:00:12:34:56\\n\n/sys/class/net/eth1/operstate\tup\\n\n"
-      "/sys/class/net/eth2/address\t52:54:00:12:34:57\\n\n/sys/class/net/eth2/operstate\tup\\n\n/sys/class/infiniband/mlx5_0/node_guid\t9803:9b03:0012:3456\\n\n";
+      "/sys/class/net/eth0/address\t52:54:00:12:34:56\\n\n/sys/class/net/eth0/operstate\tup\\n\n/sys/class/net/eth1/"
+      "address\t52:54:00:12:34:56\\n\n/sys/class/net/eth1/operstate\tup\\n\n"
+      "/sys/class/net/eth2/address\t52:54:00:12:34:57\\n\n/sys/class/net/eth2/operstate\tup\\n\n/sys/class/infiniband/"
+      "mlx5_0/node_guid\t9803:9b03:0012:3456\\n\n";
   const auto tree = tc::io::recorded_tree::parse(text, "a.txt");
   ASSERT_TRUE(tree);
   const std::string masked = tc::detail::record(*tree, "node7", true, tc::deadline::in({20}));
@@ -88,4 +92,6 @@ TEST(capture, masks_addresses_and_keeps_equal_ones_equal) {
   EXPECT_NE(*back->read("/sys/class/net/eth0/address"), *back->read("/sys/class/net/eth2/address"));
 }
 
-TEST(capture, fails_where_there_is_no_machine) { EXPECT_EQ(tc::capture({.root = "/nonexistent"}).error().code, tc::errc::not_found); }
+TEST(capture, fails_where_there_is_no_machine) {
+  EXPECT_EQ(tc::capture({.root = "/nonexistent"}).error().code, tc::errc::not_found);
+}

@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <string>
 #include <utility>
-
 #include <topocoll/discover/discover.hpp>
-
 #include <gtest/gtest.h>
 
 namespace tc = topocoll;
@@ -30,14 +28,17 @@ struct one_gpu {
 };
 struct nothing {
   [[nodiscard]] static const char* name() { return "nothing"; }
-  [[nodiscard]] static tc::result<tc::topo::fragment> read(const tc::discover_options&) { return tc::fail(tc::errc::unavailable, "the library is not here", "install it"); }
+  [[nodiscard]] static tc::result<tc::topo::fragment> read(const tc::discover_options&) {
+    return tc::fail(tc::errc::unavailable, "the library is not here", "install it");
+  }
 };
 static_assert(tc::TopologySource<one_gpu> && tc::TopologySource<nothing>);
 
 }  // namespace
 
 TEST(discover, joins_what_sources_tell_about_one_device) {
-  const auto d = tc::discover({.host = "a"}, one_gpu{"0000:01:00.0", "x"}, one_gpu{"0000:01:00.0", "y"}, one_gpu{"0000:02:00.0", "x"});
+  const auto d = tc::discover({.host = "a"}, one_gpu{"0000:01:00.0", "x"}, one_gpu{"0000:01:00.0", "y"},
+                              one_gpu{"0000:02:00.0", "x"});
   ASSERT_TRUE(d) << d.error().message();
   EXPECT_EQ(d->graph.node_count(), 2U);
   EXPECT_EQ(d->graph.at(*d->graph.find("a/pci:0000:01:00.0")).facts.size(), 2U);
@@ -61,4 +62,6 @@ TEST(discover, fails_with_all_reasons_when_no_source_answers) {
   EXPECT_EQ(d.error().what, "the library is not here; nothing: the library is not here");
 }
 
-TEST(join_fragments, of_nothing_is_a_failure) { EXPECT_EQ(tc::join_fragments({}).error().code, tc::errc::invalid_argument); }
+TEST(join_fragments, of_nothing_is_a_failure) {
+  EXPECT_EQ(tc::join_fragments({}).error().code, tc::errc::invalid_argument);
+}

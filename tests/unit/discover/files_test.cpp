@@ -1,16 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <sys/stat.h>
-
 #include <chrono>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <string>
-
+#include <sys/stat.h>
 #include <topocoll/discover/files.hpp>
 #include <topocoll/topo/summary.hpp>
-
 #include <gtest/gtest.h>
 
 namespace tc = topocoll;
@@ -33,7 +30,8 @@ class folder : public testing::Test {
 };
 using from_file = folder;
 
-constexpr const char* one_gpu = "<system version=\"1\"><cpu numaid=\"0\"><pci busid=\"0000:01:00.0\" class=\"0x030200\"/></cpu></system>";
+constexpr const char* one_gpu =
+    "<system version=\"1\"><cpu numaid=\"0\"><pci busid=\"0000:01:00.0\" class=\"0x030200\"/></cpu></system>";
 
 std::string refusal(const std::string& text) {
   const auto f = tc::from_text(text, "f");
@@ -68,7 +66,10 @@ TEST_F(from_file, names_file_and_reason_when_it_refuses) {
   EXPECT_EQ(tc::from_file(path + "/none").error().code, tc::errc::not_found);
   const auto directory = tc::from_file(path);
   ASSERT_FALSE(directory);
-  EXPECT_NE(directory.error().what.find(path + " is a directory without sys/: not a topology file that topocoll knows; it reads "), std::string::npos) << directory.error().what;
+  EXPECT_NE(directory.error().what.find(
+                path + " is a directory without sys/: not a topology file that topocoll knows; it reads "),
+            std::string::npos)
+      << directory.error().what;
   const auto empty = tc::from_file(write("empty", ""));
   ASSERT_FALSE(empty);
   EXPECT_NE(empty.error().what.find("empty is empty"), std::string::npos);
@@ -88,17 +89,27 @@ TEST_F(from_file, refuses_a_hundred_megabytes_at_once) {
 }
 
 TEST(from_text, says_what_the_text_is_and_what_is_read) {
-  EXPECT_EQ(refusal("<topology version=\"2.0\"/>").find("f is XML with the root <topology>, as hwloc writes: not a topology file that topocoll knows; it reads NCCL topologies"), 0U) << refusal("<topology/>");
+  EXPECT_EQ(refusal("<topology version=\"2.0\"/>")
+                .find("f is XML with the root <topology>, as hwloc writes: not a topology file that topocoll knows; it "
+                      "reads NCCL topologies"),
+            0U)
+      << refusal("<topology/>");
   EXPECT_NE(refusal("<graphs/>").find("NCCL_GRAPH_DUMP_FILE"), std::string::npos);
   EXPECT_NE(refusal("{\"a\": 1}").find("JSON"), std::string::npos);
   EXPECT_NE(refusal("SwitchName=s Nodes=a[1-4]\n").find("is a text"), std::string::npos);
-  EXPECT_NE(refusal(std::string("\x7f""ELF\x02\x01\x01\0\0", 9)).find("binary data"), std::string::npos);
+  EXPECT_NE(refusal(std::string("\x7f"
+                                "ELF\x02\x01\x01\0\0",
+                                9))
+                .find("binary data"),
+            std::string::npos);
   EXPECT_NE(refusal("{\"schema\": \"topocoll.topology/1\""), "");  // cut off
   EXPECT_NE(refusal("/proc\tx\n/proc\ty\n").find("f line 2"), std::string::npos);
   EXPECT_NE(refusal("# topocoll recording 1\n").find("neither /sys nor /proc"), std::string::npos);
 }
 
 TEST(from_text, passes_on_the_line_of_a_broken_nccl_file) {
-  EXPECT_EQ(refusal("<system>\n<cpu numaid=\"0\">\n<pci/>\n</cpu></system>"), "f line 3: <pci> has no busid, so the device cannot be told from others");
-  EXPECT_EQ(refusal("<system>\n<cpu numaid=\"0\">\n"), "f line 2: the text is cut off; the last element that began is <cpu> on line 2");
+  EXPECT_EQ(refusal("<system>\n<cpu numaid=\"0\">\n<pci/>\n</cpu></system>"),
+            "f line 3: <pci> has no busid, so the device cannot be told from others");
+  EXPECT_EQ(refusal("<system>\n<cpu numaid=\"0\">\n"),
+            "f line 2: the text is cut off; the last element that began is <cpu> on line 2");
 }

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <optional>
-
 #include <topocoll/discover/link_rates.hpp>
-
 #include <gtest/gtest.h>
 
 namespace tc = topocoll;
@@ -36,7 +34,8 @@ TEST(nvlink_rate, follows_the_compute_capability) {
     unsigned cables;
     double data_sheet;  // of all cables, one direction
   };
-  for (const row& r : {row{60, 1, 18, 4, 80}, row{70, 2, 20, 6, 150}, row{80, 3, 20, 12, 300}, row{86, 3, 12, 4, 56.25}, row{90, 4, 20.6, 18, 450}, row{100, 5, 40.1, 18, 900}, row{103, 5, 40.1, 18, 900}}) {
+  for (const row& r : {row{60, 1, 18, 4, 80}, row{70, 2, 20, 6, 150}, row{80, 3, 20, 12, 300}, row{86, 3, 12, 4, 56.25},
+                       row{90, 4, 20.6, 18, 450}, row{100, 5, 40.1, 18, 900}, row{103, 5, 40.1, 18, 900}}) {
     const auto rate = tc::nvlink_rate(r.sm);
     EXPECT_TRUE(rate.known) << r.sm;
     EXPECT_EQ(rate.generation, r.generation) << r.sm;
@@ -47,7 +46,8 @@ TEST(nvlink_rate, follows_the_compute_capability) {
 }
 
 TEST(nvlink_rate, is_marked_unknown_for_what_is_no_compute_capability) {
-  for (const std::optional<std::uint32_t> sm : {std::optional<std::uint32_t>{}, std::optional<std::uint32_t>{0}, std::optional<std::uint32_t>{35}, std::optional<std::uint32_t>{5000}}) {
+  for (const std::optional<std::uint32_t> sm : {std::optional<std::uint32_t>{}, std::optional<std::uint32_t>{0},
+                                                std::optional<std::uint32_t>{35}, std::optional<std::uint32_t>{5000}}) {
     EXPECT_FALSE(tc::nvlink_rate(sm).known);
     EXPECT_GT(tc::nvlink_rate(sm).payload.value, 0);
   }
@@ -66,12 +66,14 @@ TEST(xgmi_rate, reads_an_architecture_in_every_spelling) {
 }
 
 TEST(between_numa_domains, follows_vendor_and_model) {
-  const auto rate = [](const char* arch, const char* vendor, unsigned family, unsigned model) { return tc::between_numa_domains(arch, vendor, family, model).rate.value / 1e9; };
-  EXPECT_EQ(rate("x86_64", "GenuineIntel", 6, 79), 6);     // Broadwell
-  EXPECT_EQ(rate("x86_64", "GenuineIntel", 6, 85), 10);    // Skylake
-  EXPECT_EQ(rate("x86_64", "GenuineIntel", 6, 106), 10);   // Ice Lake
-  EXPECT_EQ(rate("x86_64", "GenuineIntel", 6, 143), 22);   // Sapphire Rapids
-  EXPECT_EQ(rate("x86_64", "GenuineIntel", 6, 207), 40);   // Emerald Rapids
+  const auto rate = [](const char* arch, const char* vendor, unsigned family, unsigned model) {
+    return tc::between_numa_domains(arch, vendor, family, model).rate.value / 1e9;
+  };
+  EXPECT_EQ(rate("x86_64", "GenuineIntel", 6, 79), 6);    // Broadwell
+  EXPECT_EQ(rate("x86_64", "GenuineIntel", 6, 85), 10);   // Skylake
+  EXPECT_EQ(rate("x86_64", "GenuineIntel", 6, 106), 10);  // Ice Lake
+  EXPECT_EQ(rate("x86_64", "GenuineIntel", 6, 143), 22);  // Sapphire Rapids
+  EXPECT_EQ(rate("x86_64", "GenuineIntel", 6, 207), 40);  // Emerald Rapids
   EXPECT_EQ(rate("x86_64", "GenuineIntel", 15, 207), 6);
   EXPECT_EQ(rate("x86_64", "AuthenticAMD", 175, 17), 16);
   EXPECT_EQ(rate("arm64", "", 0, 0), 6);

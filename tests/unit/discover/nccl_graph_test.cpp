@@ -3,10 +3,8 @@
 #include <string>
 #include <string_view>
 #include <vector>
-
 #include <topocoll/discover/nccl_xml.hpp>
 #include <topocoll/topo/summary.hpp>
-
 #include <gtest/gtest.h>
 
 namespace tc = topocoll;
@@ -16,13 +14,18 @@ namespace {
 
 // A file of one Intel CPU that contains `inside`.
 std::string system_with(const std::string& inside) {
-  return "<system version=\"1\"><cpu numaid=\"0\" arch=\"x86_64\" vendor=\"GenuineIntel\" familyid=\"6\" modelid=\"143\">" + inside + "</cpu></system>";
+  return "<system version=\"1\"><cpu numaid=\"0\" arch=\"x86_64\" vendor=\"GenuineIntel\" familyid=\"6\" "
+         "modelid=\"143\">" +
+         inside + "</cpu></system>";
 }
-std::string pci(const std::string& busid, const std::string& more, const std::string& inside = {}, const std::string& link = "link_speed=\"32.0 GT/s PCIe\" link_width=\"16\"") {
+std::string pci(const std::string& busid, const std::string& more, const std::string& inside = {},
+                const std::string& link = "link_speed=\"32.0 GT/s PCIe\" link_width=\"16\"") {
   return "<pci busid=\"" + busid + "\" " + more + " " + link + ">" + inside + "</pci>";
 }
 std::string gpu(const std::string& busid, int dev, const std::string& links, const std::string& sm = "90") {
-  return pci(busid, "class=\"0x030200\"", "<gpu dev=\"" + std::to_string(dev) + "\" sm=\"" + sm + "\" rank=\"" + std::to_string(dev) + "\">" + links + "</gpu>");
+  return pci(busid, "class=\"0x030200\"",
+             "<gpu dev=\"" + std::to_string(dev) + "\" sm=\"" + sm + "\" rank=\"" + std::to_string(dev) + "\">" +
+                 links + "</gpu>");
 }
 
 struct read_file {
@@ -40,7 +43,8 @@ struct read_file {
   }
   [[nodiscard]] std::size_t count(node_kind kind) const { return graph.all(kind).size(); }
   [[nodiscard]] bool says(const std::string& text) const {
-    return std::any_of(graph.findings().begin(), graph.findings().end(), [&](const tc::finding& f) { return f.what.find(text) != std::string::npos; });
+    return std::any_of(graph.findings().begin(), graph.findings().end(),
+                       [&](const tc::finding& f) { return f.what.find(text) != std::string::npos; });
   }
 };
 
@@ -67,7 +71,8 @@ TEST(nccl_graph, of_one_cpu_has_its_memory) {
 TEST(nccl_graph, joins_every_two_numa_domains) {
   for (const int n : {1, 2, 3, 5, 7, 8, 17}) {
     std::string text = "<system>";
-    for (int i = 0; i < n; ++i) text += "<cpu numaid=\"" + std::to_string(3 * i + 1) + "\" vendor=\"AuthenticAMD\" arch=\"x86_64\"/>";
+    for (int i = 0; i < n; ++i)
+      text += "<cpu numaid=\"" + std::to_string(3 * i + 1) + "\" vendor=\"AuthenticAMD\" arch=\"x86_64\"/>";
     const auto f = read(text + "</system>");
     EXPECT_EQ(f.count(node_kind::cpu), static_cast<std::size_t>(n));
     EXPECT_EQ(f.graph.link_count(), static_cast<std::size_t>(n * (n - 1) + 2 * n));
@@ -75,7 +80,9 @@ TEST(nccl_graph, joins_every_two_numa_domains) {
 }
 
 TEST(nccl_graph, tells_a_display_of_a_board_controller_from_a_gpu) {
-  const auto count = [](const std::string& more) { return read(system_with(pci("0000:01:00.0", more))).count(node_kind::gpu); };
+  const auto count = [](const std::string& more) {
+    return read(system_with(pci("0000:01:00.0", more))).count(node_kind::gpu);
+  };
   EXPECT_EQ(count("class=\"0x030000\""), 1U);  // nothing speaks against it
   EXPECT_EQ(count("class=\"0x030000\" vendor=\"0x10de\""), 1U);
   EXPECT_EQ(count("class=\"0x030000\" vendor=\"0x1002\""), 1U);
@@ -91,7 +98,9 @@ TEST(nccl_graph, tells_a_display_of_a_board_controller_from_a_gpu) {
 TEST(nccl_graph, counts_a_network_class_as_one_port_unless_the_file_tells_ports) {
   EXPECT_EQ(read(system_with(pci("0000:01:00.0", "class=\"0x020000\""))).count(node_kind::nic_port), 1U);
   EXPECT_EQ(read(system_with(pci("0000:01:00.0", "class=\"0x020700\""))).count(node_kind::nic_port), 1U);
-  const auto two = read(system_with(pci("0000:01:00.0", "class=\"0x020700\"", "<nic><net name=\"m\" port=\"1\" speed=\"100000\"/><net name=\"m\" port=\"2\" speed=\"200000\"/></nic>")));
+  const auto two = read(system_with(
+      pci("0000:01:00.0", "class=\"0x020700\"",
+          "<nic><net name=\"m\" port=\"1\" speed=\"100000\"/><net name=\"m\" port=\"2\" speed=\"200000\"/></nic>")));
   EXPECT_EQ(two.count(node_kind::nic), 1U);
   EXPECT_EQ(two.count(node_kind::nic_port), 2U);
   EXPECT_EQ(two.link("pci:0000:01:00.0", "net:m/2")->capacity.value, 25e9);
@@ -101,7 +110,8 @@ TEST(nccl_graph, counts_a_network_class_as_one_port_unless_the_file_tells_ports)
 }
 
 TEST(nccl_graph, keeps_nominal_rate_and_expected_payload_apart) {
-  const auto f = read(system_with(gpu("0000:01:00.0", 0, "<nvlink target=\"fffffff:ff:ff.0\" count=\"18\" tclass=\"0x068000\"/>")));
+  const auto f = read(
+      system_with(gpu("0000:01:00.0", 0, "<nvlink target=\"fffffff:ff:ff.0\" count=\"18\" tclass=\"0x068000\"/>")));
   const auto* p = f.link("numa:0", "pci:0000:01:00.0");
   EXPECT_NEAR(p->nominal->value, 63.015e9, 1e6);
   EXPECT_EQ(p->capacity.value, 48e9);
@@ -118,7 +128,9 @@ TEST(nccl_graph, sums_the_links_to_all_switches_and_makes_one_plane) {
   std::string text;
   for (int g = 0; g < 8; ++g) {
     std::string links;
-    for (int s = 0; s < 4; ++s) links += "<nvlink target=\"0000:f" + std::to_string(s) + ":00.0\" count=\"" + std::to_string(s < 2 ? 5 : 4) + "\" tclass=\"0x068000\"/>";
+    for (int s = 0; s < 4; ++s)
+      links += "<nvlink target=\"0000:f" + std::to_string(s) + ":00.0\" count=\"" + std::to_string(s < 2 ? 5 : 4) +
+               "\" tclass=\"0x068000\"/>";
     text += gpu("0000:1" + std::to_string(g) + ":00.0", g, links);
   }
   const auto f = read(system_with(text));
@@ -129,9 +141,14 @@ TEST(nccl_graph, sums_the_links_to_all_switches_and_makes_one_plane) {
 
 TEST(nccl_graph, counts_direct_links_once_though_both_ends_tell_them) {
   for (const int n : {1, 2, 3, 12}) {
-    const auto both = [&](const std::string& to) { return "<nvlink target=\"" + to + "\" count=\"" + std::to_string(n) + "\" tclass=\"0x030200\"/>"; };
-    const auto f = read(system_with(gpu("0000:01:00.0", 0, both("0000:02:00.0"), "80") + gpu("0000:02:00.0", 1, both("0000:01:00.0"), "80")));
-    EXPECT_EQ(std::count_if(f.graph.links().begin(), f.graph.links().end(), [](const tc::topo::link& l) { return l.kind == tc::topo::link_kind::nvlink; }), 2);
+    const auto both = [&](const std::string& to) {
+      return "<nvlink target=\"" + to + "\" count=\"" + std::to_string(n) + "\" tclass=\"0x030200\"/>";
+    };
+    const auto f = read(system_with(gpu("0000:01:00.0", 0, both("0000:02:00.0"), "80") +
+                                    gpu("0000:02:00.0", 1, both("0000:01:00.0"), "80")));
+    EXPECT_EQ(std::count_if(f.graph.links().begin(), f.graph.links().end(),
+                            [](const tc::topo::link& l) { return l.kind == tc::topo::link_kind::nvlink; }),
+              2);
     EXPECT_EQ(f.link("pci:0000:01:00.0", "pci:0000:02:00.0")->lanes, static_cast<unsigned>(n));
     EXPECT_EQ(f.link("pci:0000:02:00.0", "pci:0000:01:00.0")->capacity.value, 20e9 * n);
   }
@@ -139,16 +156,21 @@ TEST(nccl_graph, counts_direct_links_once_though_both_ends_tell_them) {
 
 TEST(nccl_graph, never_reads_the_compute_units_of_an_amd_gpu_as_compute_capability) {
   const auto amd = [](const std::string& busid, const std::string& to, const std::string& gcn) {
-    return pci(busid, "class=\"0x038000\"", "<gpu dev=\"0\" sm=\"90\" gcn=\"" + gcn + "\"><xgmi target=\"" + to + "\" count=\"1\" tclass=\"0x038000\"/></gpu>");
+    return pci(busid, "class=\"0x038000\"",
+               "<gpu dev=\"0\" sm=\"90\" gcn=\"" + gcn + "\"><xgmi target=\"" + to +
+                   "\" count=\"1\" tclass=\"0x038000\"/></gpu>");
   };
-  const auto f = read(system_with(amd("0000:01:00.0", "0000:02:00.0", "906") + amd("0000:02:00.0", "0000:01:00.0", "906")));
+  const auto f =
+      read(system_with(amd("0000:01:00.0", "0000:02:00.0", "906") + amd("0000:02:00.0", "0000:01:00.0", "906")));
   EXPECT_EQ(f.link("pci:0000:01:00.0", "pci:0000:02:00.0")->capacity.value, 24e9);
   EXPECT_EQ(f.link("pci:0000:01:00.0", "pci:0000:02:00.0")->kind, tc::topo::link_kind::xgmi);
 }
 
 TEST(nccl_graph, trusts_a_slow_bridge_above_slow_devices) {
   const std::string slow = "link_speed=\"2.5 GT/s\" link_width=\"1\"";
-  const auto f = read(system_with(pci("0000:01:00.0", "class=\"0x060400\"", pci("0000:02:00.0", "class=\"0x020000\"", {}, "link_speed=\"5 GT/s\" link_width=\"1\""), slow)));
+  const auto f = read(
+      system_with(pci("0000:01:00.0", "class=\"0x060400\"",
+                      pci("0000:02:00.0", "class=\"0x020000\"", {}, "link_speed=\"5 GT/s\" link_width=\"1\""), slow)));
   EXPECT_DOUBLE_EQ(f.link("numa:0", "pci:0000:01:00.0")->capacity.value, 0.1875e9);
   EXPECT_EQ(f.link("numa:0", "pci:0000:01:00.0")->how, tc::trust::derived);
 }
@@ -169,14 +191,16 @@ TEST(nccl_graph, sees_through_emulated_bridges_at_any_depth) {
 }
 
 TEST(nccl_graph, keeps_a_bridge_that_is_slower_but_plausible) {
-  const auto f = read(system_with(pci("0000:01:00.0", "class=\"0x060400\"", gpu("0000:02:00.0", 0, ""), "link_speed=\"16.0 GT/s PCIe\" link_width=\"8\"")));
+  const auto f = read(system_with(pci("0000:01:00.0", "class=\"0x060400\"", gpu("0000:02:00.0", 0, ""),
+                                      "link_speed=\"16.0 GT/s PCIe\" link_width=\"8\"")));
   EXPECT_EQ(f.link("numa:0", "pci:0000:01:00.0")->capacity.value, 12e9);
   EXPECT_EQ(f.link("numa:0", "pci:0000:01:00.0")->how, tc::trust::derived);
 }
 
 TEST(nccl_graph, believes_port_speeds_up_to_what_ports_have) {
   const auto port = [](const std::string& speed) {
-    const auto f = read(system_with(pci("0000:01:00.0", "class=\"0x020000\"", "<nic><net name=\"n\" port=\"1\" speed=\"" + speed + "\"/></nic>")));
+    const auto f = read(system_with(
+        pci("0000:01:00.0", "class=\"0x020000\"", "<nic><net name=\"n\" port=\"1\" speed=\"" + speed + "\"/></nic>")));
     return *f.link("pci:0000:01:00.0", "net:n/1");
   };
   EXPECT_EQ(port("400000").capacity.value, 50e9);
@@ -201,14 +225,17 @@ TEST(nccl_graph, marks_interfaces_that_the_host_made_up) {
     const auto f = read(system_with(std::string("<nic><net name=\"") + name + "\" speed=\"10000\" port=\"0\"/></nic>"));
     const auto* n = f.node(std::string("net:") + name + "/0");
     ASSERT_NE(n, nullptr);
-    EXPECT_TRUE(std::find(n->facts.begin(), n->facts.end(), std::pair<std::string, std::string>("virtual", "1")) != n->facts.end()) << name;
+    EXPECT_TRUE(std::find(n->facts.begin(), n->facts.end(), std::pair<std::string, std::string>("virtual", "1")) !=
+                n->facts.end())
+        << name;
     EXPECT_EQ(tc::topo::summarize(f.graph).nics, 1U);  // it still counts
   }
   EXPECT_FALSE(read(system_with("<nic><net name=\"eth0\" speed=\"10000\"/></nic>")).says("made up"));
 }
 
 TEST(nccl_graph, keeps_two_devices_that_claim_one_address) {
-  const auto f = read(system_with(gpu("0000:01:00.0", 0, "") + gpu("0000:01:00.0", 1, "") + gpu("0000:01:00.0", 2, "")));
+  const auto f =
+      read(system_with(gpu("0000:01:00.0", 0, "") + gpu("0000:01:00.0", 1, "") + gpu("0000:01:00.0", 2, "")));
   EXPECT_EQ(f.count(node_kind::gpu), 3U);
   EXPECT_NE(f.node("pci:0000:01:00.0#2"), nullptr);
   EXPECT_NE(f.node("pci:0000:01:00.0#3"), nullptr);
@@ -218,14 +245,18 @@ TEST(nccl_graph, keeps_two_devices_that_claim_one_address) {
 TEST(nccl_graph, refuses_a_device_below_itself_at_any_distance) {
   for (const int between : {0, 1, 5}) {
     std::string inside = "\n" + pci("0000:01:00.0", "class=\"0x030200\"");
-    for (int i = 0; i < between; ++i) inside = pci("0000:0" + std::to_string(i + 2) + ":00.0", "class=\"0x060400\"", inside);
-    EXPECT_EQ(read(system_with(pci("0000:01:00.0", "class=\"0x060400\"", inside))).refusal, "f.xml line 2: busid 0000:01:00.0 lies below itself");
+    for (int i = 0; i < between; ++i)
+      inside = pci("0000:0" + std::to_string(i + 2) + ":00.0", "class=\"0x060400\"", inside);
+    EXPECT_EQ(read(system_with(pci("0000:01:00.0", "class=\"0x060400\"", inside))).refusal,
+              "f.xml line 2: busid 0000:01:00.0 lies below itself");
   }
 }
 
 TEST(nccl_graph, refuses_what_is_no_pci_address_and_names_the_line) {
-  for (const char* bad : {"01", "0000:01:00", "0000:01:00.9", "0000:01:20.0", "gpu0", "0000:01:00.0x", "123456789:01:00.0"})
-    EXPECT_EQ(read(system_with("\n<pci busid=\"" + std::string(bad) + "\"/>")).refusal, "f.xml line 2: busid \"" + std::string(bad) + "\" is not a PCI address");
+  for (const char* bad :
+       {"01", "0000:01:00", "0000:01:00.9", "0000:01:20.0", "gpu0", "0000:01:00.0x", "123456789:01:00.0"})
+    EXPECT_EQ(read(system_with("\n<pci busid=\"" + std::string(bad) + "\"/>")).refusal,
+              "f.xml line 2: busid \"" + std::string(bad) + "\" is not a PCI address");
 }
 
 TEST(nccl_graph, accepts_addresses_of_large_domains_and_in_capitals) {
@@ -234,9 +265,13 @@ TEST(nccl_graph, accepts_addresses_of_large_domains_and_in_capitals) {
 }
 
 TEST(nccl_graph, shares_one_pcie_link_among_the_partitions_of_a_gpu) {
-  const auto f = read(system_with(pci("0000:01:00.0", "class=\"0x120000\"", "<gpu dev=\"0\" sm=\"90\"/><gpu dev=\"1\" sm=\"90\"/><gpu dev=\"2\" sm=\"90\"/>")));
+  const auto f =
+      read(system_with(pci("0000:01:00.0", "class=\"0x120000\"",
+                           "<gpu dev=\"0\" sm=\"90\"/><gpu dev=\"1\" sm=\"90\"/><gpu dev=\"2\" sm=\"90\"/>")));
   EXPECT_EQ(f.count(node_kind::gpu), 3U);
-  EXPECT_EQ(std::count_if(f.graph.links().begin(), f.graph.links().end(), [](const tc::topo::link& l) { return l.kind == tc::topo::link_kind::pcie; }), 2);
+  EXPECT_EQ(std::count_if(f.graph.links().begin(), f.graph.links().end(),
+                          [](const tc::topo::link& l) { return l.kind == tc::topo::link_kind::pcie; }),
+            2);
 }
 
 TEST(nccl_graph, numbers_cpus_without_numaid_around_those_that_have_one) {
@@ -255,7 +290,10 @@ TEST(nccl_graph, refuses_more_numa_domains_than_it_can_join) {
 }
 
 TEST(nccl_graph, is_the_same_every_time) {
-  const std::string text = system_with(gpu("0000:01:00.0", 0, "<nvlink target=\"0000:02:00.0\" count=\"2\"/><nvlink target=\"0000:03:00.0\" count=\"2\"/>") + gpu("0000:02:00.0", 1, "<nvlink target=\"0000:01:00.0\" count=\"2\"/>") + gpu("0000:03:00.0", 2, ""));
+  const std::string text =
+      system_with(gpu("0000:01:00.0", 0,
+                      "<nvlink target=\"0000:02:00.0\" count=\"2\"/><nvlink target=\"0000:03:00.0\" count=\"2\"/>") +
+                  gpu("0000:02:00.0", 1, "<nvlink target=\"0000:01:00.0\" count=\"2\"/>") + gpu("0000:03:00.0", 2, ""));
   const auto a = read(text);
   const auto b = read(text);
   ASSERT_EQ(a.graph.link_count(), b.graph.link_count());

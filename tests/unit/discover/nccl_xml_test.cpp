@@ -6,11 +6,9 @@
 #include <iterator>
 #include <string>
 #include <vector>
-
 #include <topocoll/discover/nccl_xml.hpp>
 #include <topocoll/io/json.hpp>
 #include <topocoll/topo/summary.hpp>
-
 #include <gtest/gtest.h>
 
 namespace tc = topocoll;
@@ -27,7 +25,8 @@ class corpus : public testing::Test {
  protected:
   void SetUp() override {
     const char* named = std::getenv("TOPOCOLL_CORPUS");
-    if (named == nullptr || !fs::is_directory(fs::path(named) / "corpus/nccl-xml")) GTEST_SKIP() << "TOPOCOLL_CORPUS names no folder with corpus/nccl-xml";
+    if (named == nullptr || !fs::is_directory(fs::path(named) / "corpus/nccl-xml"))
+      GTEST_SKIP() << "TOPOCOLL_CORPUS names no folder with corpus/nccl-xml";
     root = named;
     for (const auto& entry : fs::directory_iterator(root / "corpus/nccl-xml")) files.push_back(entry.path());
     std::sort(files.begin(), files.end());
@@ -103,11 +102,15 @@ TEST_F(corpus, case_of_a_virtual_switch_reads_as_the_report_says) {
   ASSERT_TRUE(graph);
   const auto capacity = [&](const std::string& from, const std::string& to) {
     for (const tc::topo::link& l : graph->links())
-      if (graph->at(l.from).key == "localhost/" + from && graph->at(l.to).key == "localhost/" + to) return l.capacity.value / 1e9;
+      if (graph->at(l.from).key == "localhost/" + from && graph->at(l.to).key == "localhost/" + to)
+        return l.capacity.value / 1e9;
     return -1.0;
   };
   EXPECT_NEAR(capacity("pci:0000:bf:00.0", "pci:0000:c2:00.0"), 48, 48 * 0.05);  // endpoint_GBps
-  EXPECT_NEAR(std::min(capacity("pci:0000:bf:00.0", "pci:0000:c1:00.0"), capacity("pci:0000:c1:00.0", "net:mlx5_5/1")), 25, 25 * 0.05);
+  EXPECT_NEAR(std::min(capacity("pci:0000:bf:00.0", "pci:0000:c1:00.0"), capacity("pci:0000:c1:00.0", "net:mlx5_5/1")),
+              25, 25 * 0.05);
   EXPECT_GT(capacity("numa:0", "pci:0000:bf:00.0"), 1);  // not planned around 0.19
-  EXPECT_TRUE(std::any_of(graph->findings().begin(), graph->findings().end(), [](const tc::finding& f) { return f.what.find("bridge speed not trusted") != std::string::npos; }));
+  EXPECT_TRUE(std::any_of(graph->findings().begin(), graph->findings().end(), [](const tc::finding& f) {
+    return f.what.find("bridge speed not trusted") != std::string::npos;
+  }));
 }

@@ -3,11 +3,9 @@
 #include <filesystem>
 #include <string>
 #include <vector>
-
 #include <topocoll/discover/recording.hpp>
 #include <topocoll/discover/sysfs.hpp>
 #include <topocoll/topo/summary.hpp>
-
 #include <gtest/gtest.h>
 
 namespace tc = topocoll;
@@ -29,7 +27,8 @@ class machine {
     return file("/sys/devices/" + path + "/class", code).file("/sys/devices/" + path + "/vendor", vendor);
   }
   machine& link(const std::string& path, const std::string& speed, const std::string& width, const char* which) {
-    return file("/sys/devices/" + path + "/" + which + "_link_speed", speed).file("/sys/devices/" + path + "/" + which + "_link_width", width);
+    return file("/sys/devices/" + path + "/" + which + "_link_speed", speed)
+        .file("/sys/devices/" + path + "/" + which + "_link_width", width);
   }
   machine& net(const std::string& path, const std::string& name, const std::string& speed, const std::string& state) {
     text_ += "/sys/class/net/" + name + "\t-> ../../devices/" + path + "/net/" + name + "\n";
@@ -74,7 +73,8 @@ std::string fact(const tc::topo::node* n, const std::string& name) {
   return "";
 }
 bool says(const tc::topo::graph& g, const std::string& text) {
-  return std::any_of(g.findings().begin(), g.findings().end(), [&](const tc::finding& f) { return f.what.find(text) != std::string::npos; });
+  return std::any_of(g.findings().begin(), g.findings().end(),
+                     [&](const tc::finding& f) { return f.what.find(text) != std::string::npos; });
 }
 
 constexpr const char* g5 = "32.0 GT/s PCIe";
@@ -99,7 +99,9 @@ TEST(sysfs, sees_no_machine_where_there_is_no_sys) {
 TEST(sysfs, stops_at_the_deadline_and_says_so) {
   const auto f = tc::sysfs{}.read({.host = "h", .until = tc::deadline::in({-1})});
   ASSERT_TRUE(f);  // partial truth
-  const bool said = std::any_of(f->findings.begin(), f->findings.end(), [](const tc::finding& x) { return x.what.find("deadline passed") != std::string::npos; });
+  const bool said = std::any_of(f->findings.begin(), f->findings.end(), [](const tc::finding& x) {
+    return x.what.find("deadline passed") != std::string::npos;
+  });
   EXPECT_TRUE(said || !std::filesystem::exists("/sys/class/net"));
 }
 
@@ -109,9 +111,14 @@ TEST(sysfs, folds_a_switch_into_one_node_with_the_address_of_its_upstream_port) 
   const std::string a = up + "/0000:02:00.0/0000:03:00.0";
   const std::string b = up + "/0000:02:01.0/0000:04:00.0";
   machine m;
-  m.numa(0, "0-7").pci(root, "0x060400").pci(up, "0x060400").pci(up + "/0000:02:00.0", "0x060400").pci(up + "/0000:02:01.0", "0x060400");
+  m.numa(0, "0-7")
+      .pci(root, "0x060400")
+      .pci(up, "0x060400")
+      .pci(up + "/0000:02:00.0", "0x060400")
+      .pci(up + "/0000:02:01.0", "0x060400");
   m.pci(a, "0x030200", "0x10de").pci(b, "0x020700");
-  for (const std::string& p : {root, up, up + "/0000:02:00.0", up + "/0000:02:01.0", a, b}) m.link(p, g5, "16", "max").link(p, g5, "16", "current");
+  for (const std::string& p : {root, up, up + "/0000:02:00.0", up + "/0000:02:01.0", a, b})
+    m.link(p, g5, "16", "max").link(p, g5, "16", "current");
   const auto g = m.graph();
   EXPECT_EQ(g.all(node_kind::pcie_switch).size(), 1U);
   EXPECT_EQ(fact(node(g, "pci:0000:01:00.0"), "root_port"), "0000:00:01.0");
@@ -141,7 +148,10 @@ TEST(sysfs, takes_the_lesser_of_both_ends_as_best_and_the_trained_figure_as_curr
   const std::string nic = root + "/0000:01:00.0";
   machine m;
   m.numa(0, "0-7").pci(root, "0x060400").pci(nic, "0x020000");
-  m.link(root, "16.0 GT/s PCIe", "8", "max").link(nic, g5, "16", "max").link(root, "8.0 GT/s PCIe", "4", "current").link(nic, "8.0 GT/s PCIe", "4", "current");
+  m.link(root, "16.0 GT/s PCIe", "8", "max")
+      .link(nic, g5, "16", "max")
+      .link(root, "8.0 GT/s PCIe", "4", "current")
+      .link(nic, "8.0 GT/s PCIe", "4", "current");
   const auto g = m.graph();
   const auto* l = link(g, "numa:0", "pci:0000:01:00.0");
   ASSERT_NE(l, nullptr);
@@ -162,7 +172,9 @@ TEST(sysfs, does_not_call_a_sleeping_gpu_slow) {
   const auto g = m.graph();
   EXPECT_EQ(link(g, "numa:0", "pci:0000:01:00.0")->capacity.value, 48e9);
   EXPECT_EQ(link(g, "numa:0", "pci:0000:01:00.0")->how, tc::trust::assumed);
-  EXPECT_TRUE(std::none_of(g.findings().begin(), g.findings().end(), [](const tc::finding& f) { return f.level > tc::severity::note && f.what.find("Gen1") != std::string::npos; }));
+  EXPECT_TRUE(std::none_of(g.findings().begin(), g.findings().end(), [](const tc::finding& f) {
+    return f.level > tc::severity::note && f.what.find("Gen1") != std::string::npos;
+  }));
 }
 
 TEST(sysfs, sees_the_lost_width_of_a_sleeping_gpu) {
@@ -177,7 +189,9 @@ TEST(sysfs, sees_the_lost_width_of_a_sleeping_gpu) {
 
 TEST(sysfs, takes_the_only_numa_domain_when_a_device_tells_none) {
   machine m;
-  m.numa(0, "0-7").pci("pci0000:00/0000:00:03.0", "0x020000").file("/sys/devices/pci0000:00/0000:00:03.0/numa_node", "-1");
+  m.numa(0, "0-7")
+      .pci("pci0000:00/0000:00:03.0", "0x020000")
+      .file("/sys/devices/pci0000:00/0000:00:03.0/numa_node", "-1");
   const auto g = m.graph();
   EXPECT_EQ(node(g, "pci:0000:00:03.0")->numa, 0U);
   EXPECT_NE(node(g, "pci:0000:00:03.0")->reason, "");
@@ -185,7 +199,10 @@ TEST(sysfs, takes_the_only_numa_domain_when_a_device_tells_none) {
 
 TEST(sysfs, leaves_the_numa_domain_open_when_there_are_several) {
   machine m;
-  m.numa(0, "0-7", "10 20").numa(1, "8-15", "20 10").pci("pci0000:00/0000:00:03.0", "0x020000").file("/sys/devices/pci0000:00/0000:00:03.0/numa_node", "-1");
+  m.numa(0, "0-7", "10 20")
+      .numa(1, "8-15", "20 10")
+      .pci("pci0000:00/0000:00:03.0", "0x020000")
+      .file("/sys/devices/pci0000:00/0000:00:03.0/numa_node", "-1");
   const auto g = m.graph();
   EXPECT_FALSE(node(g, "pci:0000:00:03.0")->numa);
   EXPECT_EQ(link(g, "numa:0", "pci:0000:00:03.0")->how, tc::trust::assumed);
@@ -194,7 +211,10 @@ TEST(sysfs, leaves_the_numa_domain_open_when_there_are_several) {
 
 TEST(sysfs, derives_the_numa_domain_from_the_processors_that_are_near) {
   machine m;
-  m.numa(0, "0-7", "10 20").numa(1, "8-15", "20 10").pci("pci0000:00/0000:00:03.0", "0x020000").file("/sys/devices/pci0000:00/0000:00:03.0/local_cpus", "0000ff00");
+  m.numa(0, "0-7", "10 20")
+      .numa(1, "8-15", "20 10")
+      .pci("pci0000:00/0000:00:03.0", "0x020000")
+      .file("/sys/devices/pci0000:00/0000:00:03.0/local_cpus", "0000ff00");
   const auto g = m.graph();
   EXPECT_EQ(node(g, "pci:0000:00:03.0")->numa, 1U);
   EXPECT_EQ(node(g, "pci:0000:00:03.0")->how, tc::trust::derived);
@@ -203,8 +223,12 @@ TEST(sysfs, derives_the_numa_domain_from_the_processors_that_are_near) {
 
 TEST(sysfs, takes_the_numa_domain_of_the_bridge_above) {
   machine m;
-  m.numa(0, "0-7", "10 20").numa(1, "8-15", "20 10").pci("pci0000:80/0000:80:01.0", "0x060400").file("/sys/devices/pci0000:80/0000:80:01.0/numa_node", "1");
-  m.pci("pci0000:80/0000:80:01.0/0000:81:00.0", "0x030200", "0x10de").file("/sys/devices/pci0000:80/0000:80:01.0/0000:81:00.0/numa_node", "-1");
+  m.numa(0, "0-7", "10 20")
+      .numa(1, "8-15", "20 10")
+      .pci("pci0000:80/0000:80:01.0", "0x060400")
+      .file("/sys/devices/pci0000:80/0000:80:01.0/numa_node", "1");
+  m.pci("pci0000:80/0000:80:01.0/0000:81:00.0", "0x030200", "0x10de")
+      .file("/sys/devices/pci0000:80/0000:80:01.0/0000:81:00.0/numa_node", "-1");
   EXPECT_EQ(node(m.graph(), "pci:0000:81:00.0")->numa, 1U);
 }
 
@@ -214,7 +238,9 @@ TEST(sysfs, counts_a_dual_port_card_as_one_adapter_with_two_ports) {
   m.numa(0, "0-7").pci(root, "0x060400");
   for (const char* f : {"0", "1"}) {
     const std::string path = root + "/0000:01:00." + f;
-    m.pci(path, "0x020000").rdma(path, std::string("mlx5_") + f, "4: ACTIVE", "100 Gb/sec (4X EDR)").net(path, std::string("eth") + f, "100000", "up");
+    m.pci(path, "0x020000")
+        .rdma(path, std::string("mlx5_") + f, "4: ACTIVE", "100 Gb/sec (4X EDR)")
+        .net(path, std::string("eth") + f, "100000", "up");
   }
   const auto g = m.graph();
   EXPECT_EQ(g.all(node_kind::nic).size(), 1U);
@@ -232,15 +258,23 @@ TEST(sysfs, counts_virtual_functions_with_their_physical_one) {
   }
   EXPECT_EQ(tc::topo::summarize(m.graph()).nics, 4U);  // four functions of one card
   const auto with = tc::fragment_of_recording(
-      "/sys/devices/system/node/node0/cpulist\t0\n/sys/bus/pci/devices/0000:01:00.0\t-> ../../../devices/pci0000:00/0000:01:00.0\n/sys/devices/pci0000:00/0000:01:00.0/class\t0x020000\n"
-      "/sys/bus/pci/devices/0000:01:00.1\t-> ../../../devices/pci0000:00/0000:01:00.1\n/sys/devices/pci0000:00/0000:01:00.1/class\t0x020000\n/sys/devices/pci0000:00/0000:01:00.1/physfn\t-> ../0000:01:00.0\n", "m.txt", {});
+      "/sys/devices/system/node/node0/cpulist\t0\n/sys/bus/pci/devices/0000:01:00.0\t-> "
+      "../../../devices/pci0000:00/0000:01:00.0\n/sys/devices/pci0000:00/0000:01:00.0/class\t0x020000\n"
+      "/sys/bus/pci/devices/0000:01:00.1\t-> "
+      "../../../devices/pci0000:00/0000:01:00.1\n/sys/devices/pci0000:00/0000:01:00.1/class\t0x020000\n/sys/devices/"
+      "pci0000:00/0000:01:00.1/physfn\t-> ../0000:01:00.0\n",
+      "m.txt", {});
   ASSERT_TRUE(with);
-  EXPECT_EQ(std::count_if(with->nodes.begin(), with->nodes.end(), [](const tc::topo::node& n) { return n.kind == node_kind::nic; }), 1);
+  EXPECT_EQ(std::count_if(with->nodes.begin(), with->nodes.end(),
+                          [](const tc::topo::node& n) { return n.kind == node_kind::nic; }),
+            1);
 }
 
 TEST(sysfs, gives_a_port_that_is_down_no_rate_and_no_capacity) {
   machine m;
-  m.numa(0, "0-7").pci("pci0000:00/0000:01:00.0", "0x020700").rdma("pci0000:00/0000:01:00.0", "mlx5_0", "1: DOWN", "10 Gb/sec (4X SDR)");
+  m.numa(0, "0-7")
+      .pci("pci0000:00/0000:01:00.0", "0x020700")
+      .rdma("pci0000:00/0000:01:00.0", "mlx5_0", "1: DOWN", "10 Gb/sec (4X SDR)");
   m.pci("pci0000:00/0000:02:00.0", "0x020000").net("pci0000:00/0000:02:00.0", "eth0", "1000", "down");
   const auto g = m.graph();
   for (const auto* l : {link(g, "pci:0000:01:00.0", "net:mlx5_0/1"), link(g, "pci:0000:02:00.0", "net:eth0/0")}) {
@@ -265,13 +299,18 @@ TEST(sysfs, takes_minus_one_and_absurd_speeds_as_not_known) {
 
 TEST(sysfs, knows_an_adapter_by_its_port_whatever_its_class) {
   machine m;
-  m.numa(0, "0-7").pci("pci0000:00/0000:01:00.0", "0x0c0600").rdma("pci0000:00/0000:01:00.0", "qib0", "4: ACTIVE", "40 Gb/sec (4X QDR)");
+  m.numa(0, "0-7")
+      .pci("pci0000:00/0000:01:00.0", "0x0c0600")
+      .rdma("pci0000:00/0000:01:00.0", "qib0", "4: ACTIVE", "40 Gb/sec (4X QDR)");
   EXPECT_EQ(m.graph().all(node_kind::nic).size(), 1U);
 }
 
 TEST(sysfs, counts_neither_displays_of_processors_nor_of_board_controllers_as_gpus) {
   machine m;
-  m.numa(0, "0-7").pci("pci0000:00/0000:00:02.0", "0x030000", "0x8086").pci("pci0000:00/0000:03:00.0", "0x030000", "0x1a03").pci("pci0000:00/0000:04:00.0", "0x030000", "0x1234");
+  m.numa(0, "0-7")
+      .pci("pci0000:00/0000:00:02.0", "0x030000", "0x8086")
+      .pci("pci0000:00/0000:03:00.0", "0x030000", "0x1a03")
+      .pci("pci0000:00/0000:04:00.0", "0x030000", "0x1234");
   m.pci("pci0000:00/0000:00:01.0", "0x060400").pci("pci0000:00/0000:00:01.0/0000:05:00.0", "0x030000", "0x10de");
   const auto g = m.graph();
   EXPECT_EQ(g.all(node_kind::gpu).size(), 1U);
@@ -302,8 +341,12 @@ TEST(sysfs, says_when_no_pci_devices_can_be_seen) {
 
 TEST(sysfs, survives_a_recording_whose_paths_lie) {
   // Each function claims to lie below the other.
-  const std::string text = "/sys/bus/pci/devices/0000:01:00.0\t-> ../../../devices/pci0000:00/0000:02:00.0/0000:01:00.0\n/sys/bus/pci/devices/0000:02:00.0\t-> ../../../devices/pci0000:00/0000:01:00.0/0000:02:00.0\n"
-                           "/sys/devices/pci0000:00/0000:02:00.0/0000:01:00.0/class\t0x060400\n/sys/devices/pci0000:00/0000:01:00.0/0000:02:00.0/class\t0x060400\n";
+  const std::string text =
+      "/sys/bus/pci/devices/0000:01:00.0\t-> "
+      "../../../devices/pci0000:00/0000:02:00.0/0000:01:00.0\n/sys/bus/pci/devices/0000:02:00.0\t-> "
+      "../../../devices/pci0000:00/0000:01:00.0/0000:02:00.0\n"
+      "/sys/devices/pci0000:00/0000:02:00.0/0000:01:00.0/class\t0x060400\n/sys/devices/pci0000:00/0000:01:00.0/"
+      "0000:02:00.0/class\t0x060400\n";
   const auto f = tc::fragment_of_recording(text, "m.txt", {});
   ASSERT_TRUE(f) << f.error().message();
   EXPECT_TRUE(tc::topo::graph::from(*f));

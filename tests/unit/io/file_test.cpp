@@ -205,12 +205,16 @@ TEST(write_file, that_fails_half_way_keeps_the_old_content_and_leaves_no_trace) 
 TEST(write_file, says_when_rights_are_missing) {
   const folder f;
   ASSERT_TRUE(io::write_file(f / "a", "x"));
-  ASSERT_EQ(::chmod((f / "a").c_str(), 0400), 0);
+  ASSERT_EQ(::chmod((f / "a").c_str(), 0444), 0);
+  ASSERT_EQ(::chmod(f.path().c_str(), 0777), 0);
+  {
+    const ordinary_user user;
+    const auto old_file = io::write_file(f / "a", "y");
+    ASSERT_FALSE(old_file) << "the directory would allow to replace it, but the file is not to be written";
+    EXPECT_EQ(old_file.error().code, errc::permission);
+  }
   ASSERT_EQ(::chmod(f.path().c_str(), 0555), 0);
   const ordinary_user user;
-  const auto old_file = io::write_file(f / "a", "y");
-  ASSERT_FALSE(old_file);
-  EXPECT_EQ(old_file.error().code, errc::permission);
   const auto new_file = io::write_file(f / "b", "y");
   ASSERT_FALSE(new_file);
   EXPECT_EQ(new_file.error().code, errc::permission);

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <limits>
 #include <string>
+#include <utility>
 #include <topocoll/io/json.hpp>
 #include <gtest/gtest.h>
 
@@ -85,6 +86,13 @@ TEST(to_text, gives_back_every_double_exactly) {
 
 TEST(to_text, replaces_what_is_not_utf8) { EXPECT_EQ(io::to_text(io::json("a\xff")), "\"a\xEF\xBF\xBD\"\n"); }
 
+template <class Place>
+concept can_be_continued = requires(Place&& place) {
+  std::forward<Place>(place) / std::size_t{1};
+};
+static_assert(can_be_continued<const io::json_place&>);
+static_assert(!can_be_continued<io::json_place>, "a place in a temporary would refer to nothing");
+
 TEST(json_place, is_a_pointer_with_escapes) {
   const io::json_place top("a.json");
   const io::json_place nodes = top / "no/d~es";
@@ -106,7 +114,8 @@ TEST(read_field, gives_the_value_as_its_type) {
 TEST(read_field, names_the_place_and_both_types) {
   const io::json o = must_parse(R"({"u":4294967296,"i":-5,"d":2.5,"n":null})");
   const io::json_place top("a.json");
-  const io::json_place at = top / "links" / 2;
+  const io::json_place links = top / "links";
+  const io::json_place at = links / 2;
   EXPECT_EQ(io::read_field<std::uint32_t>(o, "u", at).error().what,
             "a.json: /links/2/u is 4294967296, more than 4294967295");
   EXPECT_EQ(io::read_field<std::uint32_t>(o, "i", at).error().what,

@@ -1,15 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <filesystem>
 #include <fstream>
 #include <string>
+#include <sys/stat.h>
+#include <unistd.h>
 #include <vector>
-
 #include <topocoll/io/recording.hpp>
 #include <topocoll/io/tree.hpp>
-
 #include <gtest/gtest.h>
 
 namespace io = topocoll::io;
@@ -99,7 +96,9 @@ TEST(recorded_tree, refuses_lines_that_it_cannot_place) {
 TEST(recorded_file, comes_back_whatever_bytes_it_has) {
   std::string all;
   for (int c = 0; c < 256; ++c) all += static_cast<char>(c);
-  for (const std::string& value : {std::string(), std::string("-> not a link"), std::string("\\n is not a line end"), std::string("a\\"), all, all + all, std::string("\\-> x"), std::string("\xe2\x80\xa6")}) {
+  for (const std::string& value :
+       {std::string(), std::string("-> not a link"), std::string("\\n is not a line end"), std::string("a\\"), all,
+        all + all, std::string("\\-> x"), std::string("\xe2\x80\xa6")}) {
     const auto t = parse(io::recorded_file("/x/y", value));
     ASSERT_TRUE(t.read("/x/y")) << value;
     EXPECT_EQ(*t.read("/x/y"), value);

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <string>
-
 #include <topocoll/io/xml.hpp>
-
 #include <gtest/gtest.h>
 
 namespace io = topocoll::io;
@@ -16,7 +14,8 @@ std::string refusal(const std::string& text, const io::xml_limits& limits = {}) 
 }  // namespace
 
 TEST(parse_xml, keeps_names_attributes_children_and_lines_in_order) {
-  const auto x = io::parse_xml("<?xml version=\"1.0\"?>\n<!-- hi -->\n<a z=\"1\" b='&lt;2&gt;'>\n text <c/>\n<d e=\"\"/></a>\n", "f.xml");
+  const auto x = io::parse_xml(
+      "<?xml version=\"1.0\"?>\n<!-- hi -->\n<a z=\"1\" b='&lt;2&gt;'>\n text <c/>\n<d e=\"\"/></a>\n", "f.xml");
   ASSERT_TRUE(x) << x.error().what;
   EXPECT_EQ(x->name, "a");
   EXPECT_EQ(x->line, 3U);
@@ -37,7 +36,8 @@ TEST(parse_xml, accepts_a_byte_order_mark_and_trailing_comments) {
 }
 
 TEST(parse_xml, names_the_line_where_a_text_was_cut_off) {
-  EXPECT_EQ(refusal("<a>\n<b>\n<c>\n"), "f.xml line 3: the text is cut off; the last element that began is <c> on line 3");
+  EXPECT_EQ(refusal("<a>\n<b>\n<c>\n"),
+            "f.xml line 3: the text is cut off; the last element that began is <c> on line 3");
   EXPECT_EQ(refusal("<a>\n<b/>\n<c>\n<d></d>").find("f.xml line 4: the text is cut off after a closing tag"), 0U);
   EXPECT_EQ(refusal("<a>\n<b x=\"1").find("f.xml line 2: "), 0U);
   EXPECT_EQ(refusal("<a>\n<b x=\"1\" ").find("f.xml line 2: "), 0U);
@@ -45,7 +45,8 @@ TEST(parse_xml, names_the_line_where_a_text_was_cut_off) {
 }
 
 TEST(parse_xml, refuses_every_prefix_of_a_document_but_the_whole) {
-  const std::string whole = "<system version=\"1\"><cpu numaid=\"0\"><pci busid=\"0000:01:00.0\"><gpu dev=\"0\"/></pci></cpu></system>";
+  const std::string whole =
+      "<system version=\"1\"><cpu numaid=\"0\"><pci busid=\"0000:01:00.0\"><gpu dev=\"0\"/></pci></cpu></system>";
   for (std::size_t n = 0; n < whole.size(); ++n) EXPECT_NE(refusal(whole.substr(0, n)), "") << n;
   EXPECT_EQ(refusal(whole), "");
 }
@@ -68,7 +69,8 @@ TEST(parse_xml, refuses_an_attribute_given_twice) {
 
 TEST(parse_xml, does_not_expand_entities_of_its_own) {
   std::string bomb = "<!DOCTYPE a [<!ENTITY e0 \"ha\">";
-  for (int i = 1; i < 40; ++i) bomb += "<!ENTITY e" + std::to_string(i) + " \"&e" + std::to_string(i - 1) + ";&e" + std::to_string(i - 1) + ";\">";
+  for (int i = 1; i < 40; ++i)
+    bomb += "<!ENTITY e" + std::to_string(i) + " \"&e" + std::to_string(i - 1) + ";&e" + std::to_string(i - 1) + ";\">";
   bomb += "]><a x=\"&e39;\"/>";
   const auto x = io::parse_xml(bomb, "f.xml");
   ASSERT_TRUE(x) << x.error().what;

@@ -54,22 +54,23 @@ const plan::spine_line& line(const plan::explanation& e, const std::string& star
 }  // namespace
 
 TEST(explain, shows_that_the_plan_crosses_the_spine_less_than_rings) {
-  const auto x = explain("dgx-h100:nodes=16,pods=8,oversubscription=3", 64_MiB);
+  const auto x = explain("dgx-h100:nodes=8,pods=4,oversubscription=3", 64_MiB);
   const auto& mine = line(x.e, "this plan");
-  // Every byte enters and leaves 7 of 8 pods once: 14 x 64 MiB.
-  EXPECT_EQ(mine.up.value, 14U * (64U << 20U));
+  const std::uint64_t share = (std::uint64_t{64} << 20U) / 64;  // of one rank
+  // Every byte leaves three of four pods once on its way to the sum and the last one three times on its way back.
+  EXPECT_EQ(mine.up, 64_MiB * 6);
   EXPECT_EQ(mine.down, mine.up);
-  // A ring that visits pod after pod crosses 8 times per round of 127, there and back, with 1/128 of the array each.
-  EXPECT_EQ(line(x.e, "rings in rank order (pod by pod)").up.value, 8U * 254U * (64U << 20U) / 128U);
-  // In scattered order each of 16 hosts is left for another pod.
-  EXPECT_EQ(line(x.e, "rings in scattered order").up.value, 16U * 254U * (64U << 20U) / 128U);
+  // Rings that visit pod after pod cross four times in each of 126 rounds, with the share of one rank each time.
+  EXPECT_EQ(line(x.e, "rings in rank order (pod by pod)").up.value, 4 * 126 * share);
+  // In scattered order each of eight hosts is left for another pod.
+  EXPECT_EQ(line(x.e, "rings in scattered order").up.value, 8 * 126 * share);
   EXPECT_GT(line(x.e, "one ring in scattered rank order").up, line(x.e, "rings in scattered order").up);
   for (const plan::spine_line& s : x.e.spine) EXPECT_GE(s.time, x.e.limit.time) << s.name;
 }
 
 TEST(explain, of_scattered_ranks_gives_the_same_plan_and_a_worse_ring) {
-  const auto packed = explain("dgx-h100:nodes=16,pods=8,oversubscription=3", 64_MiB);
-  const auto scattered = explain("dgx-h100:nodes=16,pods=8,oversubscription=3", 64_MiB, rank_order::kind_t::scattered);
+  const auto packed = explain("dgx-h100:nodes=8,pods=4,oversubscription=3", 64_MiB);
+  const auto scattered = explain("dgx-h100:nodes=8,pods=4,oversubscription=3", 64_MiB, rank_order::kind_t::scattered);
   EXPECT_EQ(packed.e.price.time, scattered.e.price.time);
   EXPECT_EQ(line(packed.e, "this plan").up, line(scattered.e, "this plan").up);
   EXPECT_EQ(line(scattered.e, "rings in rank order").up, line(packed.e, "rings in scattered order").up);
@@ -77,7 +78,7 @@ TEST(explain, of_scattered_ranks_gives_the_same_plan_and_a_worse_ring) {
 }
 
 TEST(explain, keeps_rails_off_the_spine_in_one_pod) {
-  const auto x = explain("dgx-h100:nodes=16,leaves=8,oversubscription=3", 64_MiB);
+  const auto x = explain("dgx-h100:nodes=4,leaves=8,oversubscription=3", 64_MiB);
   EXPECT_EQ(line(x.e, "this plan").up, bytes{0});
   EXPECT_EQ(line(x.e, "rings in rank order").up, bytes{0});
   EXPECT_GT(line(x.e, "one ring in rank order").up, bytes{0});  // leaves every host by its last rail, enters the next by its first
@@ -106,10 +107,10 @@ TEST(explain, covers_all_sizes_in_ranges) {
 }
 
 TEST(to_text, of_an_explanation_says_what_people_ask) {
-  const auto x = explain("dgx-h100:nodes=16,pods=8,oversubscription=3", 64_MiB);
+  const auto x = explain("dgx-h100:nodes=8,pods=4,oversubscription=3", 64_MiB);
   const std::string text = to_text(x.e);
-  for (const char* part : {"all_reduce of 64 MiB among 128 ranks in 16 boxes in 8 pods", "\nplan ", "\nbound ", "busbw ", "\ncut:     each byte crosses 14 times between 8 sets",
-                           "\nbusiest: leaf", "\nproof:   ", "\nstage ", "reduce_scatter in the box", "leaf to spine     64 of 64       896 MiB", "\nbytes over the spine",
+  for (const char* part : {"all_reduce of 64 MiB among 64 ranks in 8 boxes in 4 pods", "\nplan ", "\nbound ", "busbw ", "\ncut:     each byte crosses 6 times between 4 sets",
+                           "\nbusiest: leaf", "\nproof:   ", "\nstage ", "reduce_scatter in the box", "\nleaf to spine", "\nbytes over the spine",
                            "\nthis plan ", "\nrings in scattered order (hosts in turn from each pod)", "\nother plans ", "\nsizes ", "hierarchical"})
     EXPECT_NE(text.find(part), std::string::npos) << part << "\n" << text;
   EXPECT_EQ(text.back(), '\n');

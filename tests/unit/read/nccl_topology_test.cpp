@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <string>
-
 #include <topocoll/io/xml.hpp>
 #include <topocoll/read/nccl_topology.hpp>
-
 #include <gtest/gtest.h>
 
 namespace rd = topocoll::read;
@@ -27,7 +25,8 @@ bool says(const rd::nccl_topology& t, const std::string& text, const std::string
 }  // namespace
 
 TEST(nccl_topology, keeps_every_attribute_that_it_does_not_interpret) {
-  const auto t = parse(R"(<system version="2"><cpu numaid="5" arch="x86_64" color="red"><pci busid="0000:01:00.0" zeta="1" alpha="2"><nic><net name="n" dev="3" port="2" speed="100000" guid="0x5"/></nic></pci></cpu></system>)");
+  const auto t = parse(
+      R"(<system version="2"><cpu numaid="5" arch="x86_64" color="red"><pci busid="0000:01:00.0" zeta="1" alpha="2"><nic><net name="n" dev="3" port="2" speed="100000" guid="0x5"/></nic></pci></cpu></system>)");
   ASSERT_TRUE(t);
   EXPECT_EQ(t->version, "2");
   ASSERT_EQ(t->cpus.size(), 1U);
@@ -44,7 +43,8 @@ TEST(nccl_topology, keeps_every_attribute_that_it_does_not_interpret) {
 }
 
 TEST(nccl_topology, remembers_the_line_of_each_element) {
-  const auto t = parse("<system>\n<cpu numaid=\"0\">\n\n<pci busid=\"0000:01:00.0\">\n<gpu dev=\"0\"/>\n</pci></cpu></system>");
+  const auto t =
+      parse("<system>\n<cpu numaid=\"0\">\n\n<pci busid=\"0000:01:00.0\">\n<gpu dev=\"0\"/>\n</pci></cpu></system>");
   ASSERT_TRUE(t);
   EXPECT_EQ(t->cpus[0].line, 2U);
   EXPECT_EQ(t->cpus[0].devices[0].line, 4U);
@@ -69,14 +69,16 @@ TEST(nccl_topology, refuses_a_file_without_cpus) {
 
 TEST(nccl_topology, refuses_a_device_without_busid_and_names_the_line) {
   for (const char* attribute : {"", " busid=\"\""}) {
-    const auto t = parse(std::string("<system><cpu numaid=\"0\">\n<pci") + attribute + " class=\"0x030200\"/></cpu></system>");
+    const auto t =
+        parse(std::string("<system><cpu numaid=\"0\">\n<pci") + attribute + " class=\"0x030200\"/></cpu></system>");
     ASSERT_FALSE(t);
     EXPECT_EQ(t.error().what.find("t.xml line 2: <pci> has no busid"), 0U) << t.error().what;
   }
 }
 
 TEST(nccl_topology, reports_numbers_that_are_none_and_reads_on) {
-  const auto t = parse(R"(<system><cpu numaid="zero"><pci busid="0000:01:00.0"><gpu dev="-5" sm="9999999999" rank="-1"><nvlink target="x" count="300"/></gpu></pci></cpu></system>)");
+  const auto t = parse(
+      R"(<system><cpu numaid="zero"><pci busid="0000:01:00.0"><gpu dev="-5" sm="9999999999" rank="-1"><nvlink target="x" count="300"/></gpu></pci></cpu></system>)");
   ASSERT_TRUE(t);
   EXPECT_FALSE(t->cpus[0].numaid);
   const rd::nccl_gpu& g = t->cpus[0].devices[0].gpus[0];
@@ -89,7 +91,8 @@ TEST(nccl_topology, reports_numbers_that_are_none_and_reads_on) {
 }
 
 TEST(nccl_topology, counts_unknown_elements_once_a_kind) {
-  const auto t = parse(R"(<system><cpu numaid="0"><fan/><fan/><fan/><pci busid="0000:01:00.0"><fan/></pci></cpu></system>)");
+  const auto t =
+      parse(R"(<system><cpu numaid="0"><fan/><fan/><fan/><pci busid="0000:01:00.0"><fan/></pci></cpu></system>)");
   ASSERT_TRUE(t);
   EXPECT_EQ(t->findings.size(), 2U);
   EXPECT_TRUE(says(*t, "<fan> inside <cpu>"));
@@ -98,7 +101,8 @@ TEST(nccl_topology, counts_unknown_elements_once_a_kind) {
 }
 
 TEST(nccl_topology, takes_devices_outside_a_cpu_as_those_of_the_first) {
-  const auto t = parse(R"(<system><pci busid="0000:02:00.0"/><cpu numaid="0"><pci busid="0000:01:00.0"/></cpu><cpu numaid="1"/></system>)");
+  const auto t = parse(
+      R"(<system><pci busid="0000:02:00.0"/><cpu numaid="0"><pci busid="0000:01:00.0"/></cpu><cpu numaid="1"/></system>)");
   ASSERT_TRUE(t);
   ASSERT_EQ(t->cpus[0].devices.size(), 2U);
   EXPECT_EQ(t->cpus[0].devices[1].busid, "0000:02:00.0");

@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cstdint>
 #include <string>
-
 #include <topocoll/read/number.hpp>
-
 #include <gtest/gtest.h>
 
 namespace rd = topocoll::read;
@@ -17,7 +15,8 @@ TEST(whole_number, reads_decimal_and_hexadecimal_with_blanks_around) {
 }
 
 TEST(whole_number, refuses_what_is_not_all_number) {
-  for (const char* text : {"", " ", "-", "0x", "1.5", "12abc", "1 2", "--1", "9223372036854775808", "99999999999999999999999", "0xg"})
+  for (const char* text :
+       {"", " ", "-", "0x", "1.5", "12abc", "1 2", "--1", "9223372036854775808", "99999999999999999999999", "0xg"})
     EXPECT_FALSE(rd::whole_number(text)) << text;
 }
 

@@ -2,9 +2,7 @@
 #include <string>
 #include <utility>
 #include <vector>
-
 #include <topocoll/read/sysfs_text.hpp>
-
 #include <gtest/gtest.h>
 
 namespace rd = topocoll::read;
@@ -83,7 +81,9 @@ TEST(pcie_port, ends_when_capabilities_run_in_a_circle) {
 }
 
 TEST(processor, is_that_of_the_first_entry) {
-  const auto intel = rd::processor_of("processor\t: 0\nvendor_id\t: GenuineIntel\ncpu family\t: 6\nmodel\t\t: 143\nmodel name\t: Big One\n\nprocessor\t: 1\nmodel\t: 7\n");
+  const auto intel = rd::processor_of(
+      "processor\t: 0\nvendor_id\t: GenuineIntel\ncpu family\t: 6\nmodel\t\t: 143\nmodel name\t: Big "
+      "One\n\nprocessor\t: 1\nmodel\t: 7\n");
   EXPECT_EQ(intel.arch, "x86_64");
   EXPECT_EQ(intel.vendor, "GenuineIntel");
   EXPECT_EQ(intel.family, 6U);
@@ -95,7 +95,8 @@ TEST(processor, is_that_of_the_first_entry) {
 }
 
 TEST(memory_total, is_in_bytes) {
-  EXPECT_EQ(rd::memory_total("Node 0 MemTotal:        4417748 kB\nNode 0 MemFree: 1 kB\n"), topocoll::bytes{4417748ULL * 1024});
+  EXPECT_EQ(rd::memory_total("Node 0 MemTotal:        4417748 kB\nNode 0 MemFree: 1 kB\n"),
+            topocoll::bytes{4417748ULL * 1024});
   EXPECT_FALSE(rd::memory_total("Node 0 MemFree: 1 kB"));
   EXPECT_FALSE(rd::memory_total("MemTotal: lots kB"));
 }

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 #include <topocoll/topo/merge.hpp>
 #include <gtest/gtest.h>
@@ -222,6 +223,42 @@ TEST(merge, refuses_broken_fragments_by_name) {
   const auto lost = topo::merge(std::vector{one_node("a", gpu_node(trust::reported)), dangling});
   ASSERT_FALSE(lost);
   EXPECT_EQ(lost.error().what, "d: a link joins node 0 to node 7, but there are only 2");
+}
+
+TEST(merge, of_twins_that_differ_in_one_field_does_not_depend_on_their_order) {
+  parts p;
+  p.f.source = "same";
+  const node_id cpu = p.cpu(0), gpu = p.gpu(0);
+  p.pcie(cpu, gpu);
+  p.f.findings.push_back({severity::note, "w", "f", "", "", 1});
+  std::vector<topo::fragment> twins;
+  const auto twin = [&](auto change) {
+    twins.push_back(p.f);
+    change(twins.back());
+  };
+  twin([](topo::fragment&) {});
+  twin([](topo::fragment& f) { f.nodes[1].kind = node_kind::nic; });
+  twin([](topo::fragment& f) { f.nodes[1].name = "other"; });
+  twin([](topo::fragment& f) { f.nodes[1].host = "other"; });
+  twin([](topo::fragment& f) { f.nodes[1].index = 5; });
+  twin([](topo::fragment& f) { f.nodes[1].index.reset(); });
+  twin([](topo::fragment& f) { f.nodes[1].global_rank = 5; });
+  twin([](topo::fragment& f) { f.nodes[1].numa = 5; });
+  twin([](topo::fragment& f) { f.nodes[1].how = trust::derived; });
+  twin([](topo::fragment& f) { f.nodes[1].reason = "other"; });
+  twin([](topo::fragment& f) { f.nodes[1].facts = {{"a", "b"}}; });
+  twin([](topo::fragment& f) { f.links[0].generation = 4; });
+  twin([](topo::fragment& f) { f.links[0].lanes = 8; });
+  twin([](topo::fragment& f) { f.links[0].nominal = bytes_per_second{1}; });
+  twin([](topo::fragment& f) { f.links[0].current = bytes_per_second{1}; });
+  twin([](topo::fragment& f) { f.links[0].capacity = {1}; });
+  twin([](topo::fragment& f) { f.links[0].how = trust::assumed; });
+  twin([](topo::fragment& f) { f.links[0].reason = "other"; });
+  twin([](topo::fragment& f) { std::swap(f.links[0], f.links[1]); });
+  twin([](topo::fragment& f) { f.findings[0].evidence = "other"; });
+  for (std::size_t i = 0; i < twins.size(); ++i)
+    for (std::size_t j = 0; j < i; ++j)
+      EXPECT_EQ(all_of(must_merge({twins[i], twins[j]})), all_of(must_merge({twins[j], twins[i]}))) << i << ' ' << j;
 }
 
 // Random fragments over a few keys, many of them with the same name and the same trust.

@@ -8,7 +8,6 @@
 #include <string_view>
 #include <utility>
 #include <vector>
-
 #include <topocoll/bench/nccl_style.hpp>
 #include <topocoll/bench/row.hpp>
 #include <topocoll/core/result.hpp>
@@ -16,7 +15,6 @@
 #include <topocoll/exec/dtype.hpp>
 #include <topocoll/plan/collective.hpp>
 #include <topocoll/plan/schedule.hpp>
-
 #include <CLI/CLI.hpp>
 
 namespace topocoll { inline namespace v0 { namespace app { namespace detail {
@@ -38,17 +36,24 @@ inline void declare(CLI::App& cli, bench_words& w) {
   cli.add_option("-i,--stepbytes", w.step, "without -f: add this from line to line")->capture_default_str();
   cli.add_option("-n,--iters", w.iterations, "timed calls")->capture_default_str();
   cli.add_option("-w,--warmup_iters", w.warm_up, "calls before the timed ones")->capture_default_str();
-  cli.add_option("-c,--check", w.checked, "calls whose result is checked element by element; 0 checks nothing")->capture_default_str();
+  cli.add_option("-c,--check", w.checked, "calls whose result is checked element by element; 0 checks nothing")
+      ->capture_default_str();
   cli.add_option("-o,--op", w.op, "sum, prod, min, max, avg or all")->capture_default_str();
-  cli.add_option("-d,--datatype", w.type, "int8, uint8, int32, uint32, int64, uint64, half, float, double, bfloat16 or all")->capture_default_str();
+  cli.add_option("-d,--datatype", w.type,
+                 "int8, uint8, int32, uint32, int64, uint64, half, float, double, bfloat16 or all")
+      ->capture_default_str();
   cli.add_option("-r,--root", w.root, "root of broadcast and reduce")->capture_default_str();
-  cli.add_option("-a,--average", w.average, "time that is shown: 0 rank 0, 1 mean, 2 min, 3 max over ranks")->capture_default_str();
+  cli.add_option("-a,--average", w.average, "time that is shown: 0 rank 0, 1 mean, 2 min, 3 max over ranks")
+      ->capture_default_str();
   cli.add_option("-T,--timeout", w.timeout, "seconds for one size; without it only a single call is limited, to 60 s");
-  cli.add_option("-J,--output_file", w.file, "write JSON there as well; an existing file stays, .1, .2 is added to the name");
+  cli.add_option("-J,--output_file", w.file,
+                 "write JSON there as well; an existing file stays, .1, .2 is added to the name");
   cli.add_option("-t,--nthreads", w.threads, "threads per process; only 1")->capture_default_str();
   cli.add_option("-g,--ngpus", w.gpus, "GPUs per thread; ranks work on host memory, so only 0 or 1, without effect");
-  cli.add_option("--ranks", w.ranks, "processes to start on this host; default one per core, at least 2, at most 8; not under a launcher");
-  cli.add_option("--algorithm", w.algorithm, "ring, recursive, doubling, tree, double_tree, direct or one_shot; default by size");
+  cli.add_option("--ranks", w.ranks,
+                 "processes to start on this host; default one per core, at least 2, at most 8; not under a launcher");
+  cli.add_option("--algorithm", w.algorithm,
+                 "ring, recursive, doubling, tree, double_tree, direct or one_shot; default by size");
   cli.add_flag("--bound", w.bound, "add columns: share of what the measured memory bandwidth allows");
   cli.add_flag("--json", w.json, "JSON on standard output instead of the table");
 }
@@ -61,14 +66,19 @@ struct bench_request {
   bool json = false, bound = false;
 };
 
-[[nodiscard]] inline result<bench_request> read_request(const bench_words& w, bool first_given, bool last_given, bool factor_given) {
-  const auto bad = [](std::string what, std::string next = {}) { return fail(errc::invalid_argument, std::move(what), std::move(next)); };
+[[nodiscard]] inline result<bench_request> read_request(const bench_words& w, bool first_given, bool last_given,
+                                                        bool factor_given) {
+  const auto bad = [](std::string what, std::string next = {}) {
+    return fail(errc::invalid_argument, std::move(what), std::move(next));
+  };
   bench::sweep_config c;
   const auto kind = parse_collective(w.collective);
   if (!kind || *kind == collective_kind::all_to_all)
-    return bad("there is no benchmark '" + w.collective + "'", "name one of all_reduce, all_gather, reduce_scatter, broadcast, reduce");
+    return bad("there is no benchmark '" + w.collective + "'",
+               "name one of all_reduce, all_gather, reduce_scatter, broadcast, reduce");
   c.collective = *kind;
-  const std::pair<const std::string*, bytes*> amounts[] = {{&w.first, &c.range.first}, {&w.last, &c.range.last}, {&w.step, &c.range.step}};
+  const std::pair<const std::string*, bytes*> amounts[] = {
+      {&w.first, &c.range.first}, {&w.last, &c.range.last}, {&w.step, &c.range.step}};
   for (const auto& [text, amount] : amounts) {
     auto read = parse_bytes(*text);
     if (!read) return std::move(read).error();
@@ -86,8 +96,12 @@ struct bench_request {
   }
   if (w.iterations == 0) return bad("0 timed calls give no time", "give -n 1 or more");
   if (w.average > 3) return bad("-a " + std::to_string(w.average) + " is none of 0, 1, 2, 3");
-  if (w.threads != 1) return bad("-t " + std::to_string(w.threads) + ": a rank here is a process with one thread", "use --ranks for more ranks");
-  if (w.gpus > 1) return bad("-g " + std::to_string(w.gpus) + ": ranks work on host memory here, not on GPUs", "use --ranks for more ranks");
+  if (w.threads != 1)
+    return bad("-t " + std::to_string(w.threads) + ": a rank here is a process with one thread",
+               "use --ranks for more ranks");
+  if (w.gpus > 1)
+    return bad("-g " + std::to_string(w.gpus) + ": ranks work on host memory here, not on GPUs",
+               "use --ranks for more ranks");
   if (w.timeout < 0 || !(w.timeout < 1e9)) return bad("-T takes a number of seconds");
   if (w.timeout > 0) c.timeout = seconds{w.timeout};
   c.iterations = w.iterations;
@@ -98,7 +112,9 @@ struct bench_request {
   c.algorithm = w.algorithm;
   if (!w.algorithm.empty()) {
     const auto how = plan::parse_algorithm(w.algorithm);
-    if (!how) return bad("there is no algorithm '" + w.algorithm + "'", "name one of ring, recursive, doubling, tree, double_tree, direct, one_shot");
+    if (!how)
+      return bad("there is no algorithm '" + w.algorithm + "'",
+                 "name one of ring, recursive, doubling, tree, double_tree, direct, one_shot");
     if (const auto made = plan::flat_schedule(c.collective, 2, {0}, *how); !made) return made.error();
   }
 
@@ -106,13 +122,19 @@ struct bench_request {
   std::vector<reduce_op> ops;
   if (w.type == "all")
     for (int d = 0; d <= static_cast<int>(dtype::bfloat16); ++d) types.push_back(static_cast<dtype>(d));
-  else if (const auto one = parse_dtype(w.type)) types.push_back(*one);
-  else return bad("there is no data type '" + w.type + "'", "name one of int8, uint8, int32, uint32, int64, uint64, half, float, double, bfloat16, all");
+  else if (const auto one = parse_dtype(w.type))
+    types.push_back(*one);
+  else
+    return bad("there is no data type '" + w.type + "'",
+               "name one of int8, uint8, int32, uint32, int64, uint64, half, float, double, bfloat16, all");
   if (w.op == "all" && reduces(c.collective))
     for (int o = 0; o <= static_cast<int>(reduce_op::avg); ++o) ops.push_back(static_cast<reduce_op>(o));
-  else if (w.op == "all") ops.push_back(reduce_op::sum);
-  else if (const auto one = parse_reduce_op(w.op)) ops.push_back(*one);
-  else return bad("there is no operation '" + w.op + "'", "name one of sum, prod, min, max, avg, all");
+  else if (w.op == "all")
+    ops.push_back(reduce_op::sum);
+  else if (const auto one = parse_reduce_op(w.op))
+    ops.push_back(*one);
+  else
+    return bad("there is no operation '" + w.op + "'", "name one of sum, prod, min, max, avg, all");
 
   bench_request request;
   for (const dtype type : types)
@@ -122,7 +144,8 @@ struct bench_request {
       request.sweeps.push_back(c);
     }
   if (w.ranks > 0) request.ranks = w.ranks;
-  if (w.ranks > 4096) return bad(std::to_string(w.ranks) + " ranks are more than one host can hold", "--ranks takes at most 4096");
+  if (w.ranks > 4096)
+    return bad(std::to_string(w.ranks) + " ranks are more than one host can hold", "--ranks takes at most 4096");
   request.file = w.file;
   request.json = w.json;
   request.bound = w.bound;

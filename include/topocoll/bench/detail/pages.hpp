@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Memory of whole pages: buffers of a benchmark, and what a rank tells the process that started it.
-#include <sys/mman.h>
-
 #include <cstddef>
+#include <sys/mman.h>
 #include <utility>
 
 namespace topocoll { inline namespace v0 { namespace bench { namespace detail {
@@ -14,7 +13,8 @@ class pages {
   pages() = default;
   pages(std::size_t size, bool shared) {
     if (size == 0) return;
-    void* at = ::mmap(nullptr, size, PROT_READ | PROT_WRITE, (shared ? MAP_SHARED : MAP_PRIVATE) | MAP_ANONYMOUS, -1, 0);
+    void* at =
+        ::mmap(nullptr, size, PROT_READ | PROT_WRITE, (shared ? MAP_SHARED : MAP_PRIVATE) | MAP_ANONYMOUS, -1, 0);
     if (at == MAP_FAILED) return;
     if (!shared) ::madvise(at, size, MADV_HUGEPAGE);  // a hint only
     at_ = at;

@@ -3,7 +3,6 @@
 // Which PCI classes and vendors are taken for GPUs.
 #include <cstdint>
 #include <string_view>
-
 #include <topocoll/read/number.hpp>
 #include <topocoll/read/pcie.hpp>
 
@@ -15,7 +14,9 @@ namespace topocoll { inline namespace v0 { namespace detail {
 /// board controller or hypervisor: it counts unless a vendor is told that makes no GPUs (NVIDIA 10de, AMD 1002, Intel 8086).
 [[nodiscard]] inline bool is_gpu_class(std::uint32_t class_code, std::string_view vendor) {
   switch (read::pci_subclass(class_code)) {
-    case read::pci_class_3d: case read::pci_class_display: case read::pci_class_accelerator: return true;
+    case read::pci_class_3d:
+    case read::pci_class_display:
+    case read::pci_class_accelerator: return true;
     case read::pci_class_vga: break;
     default: return false;
   }

@@ -7,7 +7,6 @@
 #include <string>
 #include <utility>
 #include <vector>
-
 #include <topocoll/discover/link_rates.hpp>
 #include <topocoll/topo/graph.hpp>
 
@@ -58,7 +57,8 @@ inline void join_domains(topo::fragment& fragment, node_id a, const processor& p
 /// True for names that hosts give to interfaces without hardware: veth1a2b, virbr0, docker0, lo, …
 [[nodiscard]] inline bool is_virtual_interface(const std::string& name) {
   if (name == "lo") return true;
-  for (const char* start : {"veth", "virbr", "docker", "br-", "vnet", "tun", "tap", "dummy", "ifb", "cali", "cni", "flannel", "vxlan", "wg"})
+  for (const char* start : {"veth", "virbr", "docker", "br-", "vnet", "tun", "tap", "dummy", "ifb", "cali", "cni",
+                            "flannel", "vxlan", "wg"})
     if (name.rfind(start, 0) == 0) return true;
   return false;
 }

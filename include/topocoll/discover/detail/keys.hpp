@@ -6,7 +6,6 @@
 #include <cstdint>
 #include <string>
 #include <vector>
-
 #include <topocoll/discover/detail/tally.hpp>
 #include <topocoll/topo/graph.hpp>
 
@@ -16,7 +15,9 @@ namespace topocoll { inline namespace v0 { namespace detail {
 /// @param lines  line of the input beside each node, 0 for none; may be shorter than the nodes. Cost: O(n log n)
 inline void make_keys_unique(topo::fragment& fragment, const std::vector<std::uint32_t>& lines, tally& tally) {
   std::vector<topo::node>& nodes = fragment.nodes;
-  const auto told = [&](std::uint32_t v) { return v < lines.size() && lines[v] != 0 ? "line " + std::to_string(lines[v]) : std::string(); };
+  const auto told = [&](std::uint32_t v) {
+    return v < lines.size() && lines[v] != 0 ? "line " + std::to_string(lines[v]) : std::string();
+  };
   std::vector<std::uint32_t> order(nodes.size());
   for (std::uint32_t v = 0; v < order.size(); ++v) order[v] = v;
   // A new name may be taken as well, when names in the input look like ours.
@@ -36,7 +37,9 @@ inline void make_keys_unique(topo::fragment& fragment, const std::vector<std::ui
         n.reason = "its address is also that of another device";
         std::string who = key;
         if (!told(order[end]).empty()) who += " (" + told(order[first]) + " and " + told(order[end]) + ")";
-        if (n.kind != topo::node_kind::host_memory) tally.add(severity::warning, "an address is given to two devices; both are kept", who, "give every device its own address");
+        if (n.kind != topo::node_kind::host_memory)
+          tally.add(severity::warning, "an address is given to two devices; both are kept", who,
+                    "give every device its own address");
         again = true;
       }
       first = end;

@@ -9,7 +9,6 @@
 #include <string_view>
 #include <utility>
 #include <vector>
-
 #include <topocoll/discover/detail/gpu_class.hpp>
 #include <topocoll/discover/detail/host.hpp>
 #include <topocoll/discover/detail/keys.hpp>
@@ -39,7 +38,8 @@ class nccl_builder {
     std::sort(addresses_.begin(), addresses_.end());
     const pci_links links(functions_);
     links.join(out_, tally_);
-    for (const auto& [function, nets] : adapters_) add_ports(functions_[function].node, *nets, links.told(function) ? links.capacity(function) : bytes_per_second{});
+    for (const auto& [function, nets] : adapters_)
+      add_ports(functions_[function].node, *nets, links.told(function) ? links.capacity(function) : bytes_per_second{});
     for (const bare& b : class_only_) add_unknown_port(b.node, links.capacity(b.function));
     for (std::size_t i = 0; i < t_.cpus.size(); ++i)
       for (const read::nccl_nic& n : t_.cpus[i].nics) add_bare_nic(n, i);
@@ -70,6 +70,7 @@ class nccl_builder {
     topo::pci_address address;
     std::size_t function;
     friend auto operator<=>(const placed&, const placed&) = default;
+    friend bool operator==(const placed&, const placed&) = default;
   };
   /// Cables between two GPUs, a before b, as a and as b tell.
   struct pair_links {
@@ -102,7 +103,8 @@ class nccl_builder {
   [[nodiscard]] result<void> add_cpus();
   [[nodiscard]] result<void> add_pci(const read::nccl_pci& p, std::size_t cpu, std::size_t parent);
   void add_ports(node_id nic, const std::vector<read::nccl_nic>& nics, bytes_per_second limit);
-  void add_port(const std::string& host, std::optional<std::uint32_t> numa, node_id nic, const read::nccl_net& n, bytes_per_second limit, const char* limit_name);
+  void add_port(const std::string& host, std::optional<std::uint32_t> numa, node_id nic, const read::nccl_net& n,
+                bytes_per_second limit, const char* limit_name);
   void add_unknown_port(node_id nic, bytes_per_second limit);
   void add_bare_nic(const read::nccl_nic& n, std::size_t cpu);
   void add_pcilinks(const pci_links& figures);
@@ -154,20 +156,24 @@ inline result<void> nccl_builder::add_cpus() {
   constexpr std::size_t most_domains = 4096;
   constexpr std::size_t most_of_a_host = 128;
   if (t_.cpus.size() > most_domains)
-    return fail(errc::unsupported, place(t_.cpus[most_domains].line) + ": more than " + std::to_string(most_domains) + " NUMA domains");
+    return fail(errc::unsupported,
+                place(t_.cpus[most_domains].line) + ": more than " + std::to_string(most_domains) + " NUMA domains");
   for (const read::nccl_cpu& c : t_.cpus) {
     std::size_t h = 0;
     while (h < hosts_.size() && hosts_[h].hash != c.host_hash) ++h;
     if (h == hosts_.size()) hosts_.push_back({c.host_hash, h == 0 ? host_ : host_ + "#" + std::to_string(h + 1)});
     host_index_.push_back(h);
   }
-  if (hosts_.size() > 1) note(severity::note, t_.cpus.front().line, "the file joins " + std::to_string(hosts_.size()) + " hosts, by their host_hash");
+  if (hosts_.size() > 1)
+    note(severity::note, t_.cpus.front().line,
+         "the file joins " + std::to_string(hosts_.size()) + " hosts, by their host_hash");
 
   std::vector<std::vector<std::size_t>> members(hosts_.size());
   for (std::size_t i = 0; i < t_.cpus.size(); ++i) members[host_index_[i]].push_back(i);
   for (const auto& m : members)
     if (m.size() > most_of_a_host)
-      return fail(errc::unsupported, place(t_.cpus[m[most_of_a_host]].line) + ": more than " + std::to_string(most_of_a_host) + " NUMA domains in one host");
+      return fail(errc::unsupported, place(t_.cpus[m[most_of_a_host]].line) + ": more than " +
+                                         std::to_string(most_of_a_host) + " NUMA domains in one host");
 
   std::vector<std::uint32_t> number(t_.cpus.size());
   for (const auto& m : members) {
@@ -201,19 +207,28 @@ inline result<void> nccl_builder::add_cpus() {
       note(severity::note, c.line, "<cpu> tells no numaid; numbered " + std::to_string(number[i]));
     }
     if (c.arch.empty() && c.vendor.empty())
-      tally_.add(severity::note, "<cpu> tells neither arch nor vendor; the link between sockets is taken at NCCL's least figure", line(c.line));
+      tally_.add(severity::note,
+                 "<cpu> tells neither arch nor vendor; the link between sockets is taken at NCCL's least figure",
+                 line(c.line));
     cpus_.push_back(add(std::move(n), c.line));
-    add_memory(out_, cpus_.back(), host + "/memory:" + std::to_string(number[i]), "memory " + std::to_string(number[i]));
+    add_memory(out_, cpus_.back(), host + "/memory:" + std::to_string(number[i]),
+               "memory " + std::to_string(number[i]));
   }
   for (const auto& m : members) {
     bool shared = m.size() > 1;
-    for (const std::size_t i : m) shared = shared && !t_.cpus[i].affinity.empty() && t_.cpus[i].affinity == t_.cpus[m[0]].affinity;
-    if (shared) note(severity::warning, t_.cpus[m[0]].line, "all " + std::to_string(m.size()) + " <cpu> have the same affinity mask, so the masks do not tell which cores are near", "affinity=\"" + t_.cpus[m[0]].affinity + "\"", "bind processes by the NUMA domains that the kernel reports");
+    for (const std::size_t i : m)
+      shared = shared && !t_.cpus[i].affinity.empty() && t_.cpus[i].affinity == t_.cpus[m[0]].affinity;
+    if (shared)
+      note(severity::warning, t_.cpus[m[0]].line,
+           "all " + std::to_string(m.size()) +
+               " <cpu> have the same affinity mask, so the masks do not tell which cores are near",
+           "affinity=\"" + t_.cpus[m[0]].affinity + "\"", "bind processes by the NUMA domains that the kernel reports");
     for (std::size_t a = 0; a < m.size(); ++a)
       for (std::size_t b = a + 1; b < m.size(); ++b) {
         const read::nccl_cpu& x = t_.cpus[m[a]];
         const read::nccl_cpu& y = t_.cpus[m[b]];
-        join_domains(out_, cpus_[m[a]], {x.arch, x.vendor, x.familyid, x.modelid}, cpus_[m[b]], {y.arch, y.vendor, y.familyid, y.modelid});
+        join_domains(out_, cpus_[m[a]], {x.arch, x.vendor, x.familyid, x.modelid}, cpus_[m[b]],
+                     {y.arch, y.vendor, y.familyid, y.modelid});
       }
   }
   return {};
@@ -222,7 +237,8 @@ inline result<void> nccl_builder::add_cpus() {
 inline result<void> nccl_builder::add_pci(const read::nccl_pci& p, std::size_t cpu, std::size_t parent) {
   const auto address = topo::pci_address::parse(read::trimmed(p.busid));
   if (!address)
-    return fail(errc::malformed_input, place(p.line) + ": busid \"" + p.busid + "\" is not a PCI address", "write it as 0000:1b:00.0");
+    return fail(errc::malformed_input, place(p.line) + ": busid \"" + p.busid + "\" is not a PCI address",
+                "write it as 0000:1b:00.0");
   if (std::find(above_.begin(), above_.end(), *address) != above_.end())
     return fail(errc::malformed_input, place(p.line) + ": busid " + to_string(*address) + " lies below itself");
   const std::string& host = hosts_[host_index_[cpu]].name;
@@ -231,7 +247,8 @@ inline result<void> nccl_builder::add_pci(const read::nccl_pci& p, std::size_t c
   for (const auto& [name, value] : p.facts)
     if (name == "vendor") vendor = value;
   const bool names_nic = !p.nics.empty();
-  const bool stated_nic = std::any_of(p.nics.begin(), p.nics.end(), [](const read::nccl_nic& x) { return !x.nets.empty(); });
+  const bool stated_nic =
+      std::any_of(p.nics.begin(), p.nics.end(), [](const read::nccl_nic& x) { return !x.nets.empty(); });
   const std::uint32_t subclass = p.class_code ? read::pci_subclass(*p.class_code) : 0;
   const bool by_class_gpu = p.class_code && is_gpu_class(*p.class_code, vendor);
   const bool by_class_nic = subclass == read::pci_class_ethernet || subclass == read::pci_class_infiniband;
@@ -267,8 +284,14 @@ inline result<void> nccl_builder::add_pci(const read::nccl_pci& p, std::size_t c
   } else {
     n.kind = topo::node_kind::pcie_device;
     n.name = "device " + short_name;
-    if (names_nic) tally_.add(severity::warning, "<nic> has no <net>, so the device has no port and does not count as an adapter", short_name + " (" + line(p.line) + ")");
-    else if (!p.class_code) tally_.add(severity::warning, "the file does not tell what the device is: neither a class nor a <gpu> or <nic>; it counts as neither GPU nor NIC", short_name, "complete the file, or merge it with what the machine tells");
+    if (names_nic)
+      tally_.add(severity::warning, "<nic> has no <net>, so the device has no port and does not count as an adapter",
+                 short_name + " (" + line(p.line) + ")");
+    else if (!p.class_code)
+      tally_.add(severity::warning,
+                 "the file does not tell what the device is: neither a class nor a <gpu> or <nic>; it counts as "
+                 "neither GPU nor NIC",
+                 short_name, "complete the file, or merge it with what the machine tells");
   }
   std::sort(n.facts.begin(), n.facts.end());
   const topo::node_kind kind = n.kind;
@@ -287,10 +310,12 @@ inline result<void> nccl_builder::add_pci(const read::nccl_pci& p, std::size_t c
   f.best.lanes = read::pcie_width(p.link_width).value_or(0);
   const std::string_view speed = read::trimmed(p.link_speed);
   if (f.best.generation == 0 && !speed.empty() && speed.substr(0, 7) != "Unknown")
-    note(severity::warning, p.line, "link_speed=\"" + p.link_speed + "\" of " + short_name + " is no PCIe rate; taken as not told");
+    note(severity::warning, p.line,
+         "link_speed=\"" + p.link_speed + "\" of " + short_name + " is no PCIe rate; taken as not told");
   const std::string_view width = read::trimmed(p.link_width);
   if (f.best.lanes == 0 && !width.empty() && width != "0")
-    note(severity::warning, p.line, "link_width=\"" + p.link_width + "\" of " + short_name + " is no PCIe width; taken as not told");
+    note(severity::warning, p.line,
+         "link_width=\"" + p.link_width + "\" of " + short_name + " is no PCIe width; taken as not told");
   const std::size_t self = functions_.size();
   functions_.push_back(std::move(f));
   host_of_function_.push_back(host_index_[cpu]);
@@ -322,7 +347,8 @@ inline result<void> nccl_builder::add_pci(const read::nccl_pci& p, std::size_t c
       l.kind = topo::link_kind::internal;
       l.capacity = pcie_payload_rate(5, 16);
       l.how = trust::assumed;
-      l.reason = "inside one package; the PCIe link of the package is shared by its " + std::to_string(p.gpus.size()) + " GPUs";
+      l.reason = "inside one package; the PCIe link of the package is shared by its " + std::to_string(p.gpus.size()) +
+                 " GPUs";
       out_.join(l);
       if (i == 0) gpu_of_function_[self] = gpus_.size();
       gpus_.push_back({l.to, cpu, *address, &g});
@@ -337,7 +363,8 @@ inline result<void> nccl_builder::add_pci(const read::nccl_pci& p, std::size_t c
 
 }  // namespace detail
 
-inline result<topo::fragment> fragment_of(const read::nccl_topology& topology, const std::string& host, const std::string& file) {
+inline result<topo::fragment> fragment_of(const read::nccl_topology& topology, const std::string& host,
+                                          const std::string& file) {
   return detail::nccl_builder(topology, host, file).build();
 }
 

@@ -9,7 +9,6 @@
 #include <string_view>
 #include <utility>
 #include <vector>
-
 #include <topocoll/discover/detail/nccl_build.hpp>
 
 namespace topocoll { inline namespace v0 { namespace detail {
@@ -22,14 +21,18 @@ inline void nccl_builder::add_ports(node_id id, const std::vector<read::nccl_nic
   const auto numa = out_.nodes[id.value].numa;
   for (const read::nccl_nic& n : nics) {
     for (const read::nccl_net& net : n.nets)
-      add_port(host, numa, id, net, limit.value > 0 ? limit : unknown_port_rate, limit.value > 0 ? "the adapter's PCIe link" : "10 Gbit/s");
+      add_port(host, numa, id, net, limit.value > 0 ? limit : unknown_port_rate,
+               limit.value > 0 ? "the adapter's PCIe link" : "10 Gbit/s");
   }
 }
 
-inline void nccl_builder::add_port(const std::string& host, std::optional<std::uint32_t> numa, node_id nic, const read::nccl_net& n, bytes_per_second limit, const char* limit_name) {
+inline void nccl_builder::add_port(const std::string& host, std::optional<std::uint32_t> numa, node_id nic,
+                                   const read::nccl_net& n, bytes_per_second limit, const char* limit_name) {
   topo::node port;
   port.kind = topo::node_kind::nic_port;
-  const std::string name = !n.name.empty() ? n.name : n.dev ? "dev" + std::to_string(*n.dev) : "line" + std::to_string(n.line);
+  const std::string name = !n.name.empty() ? n.name
+                           : n.dev         ? "dev" + std::to_string(*n.dev)
+                                           : "line" + std::to_string(n.line);
   port.key = host + "/net:" + name + "/" + std::to_string(n.port.value_or(0));
   port.name = name;
   port.host = host;
@@ -39,7 +42,8 @@ inline void nccl_builder::add_port(const std::string& host, std::optional<std::u
   if (is_virtual_interface(name)) {
     port.facts.emplace_back("virtual", "1");
     std::sort(port.facts.begin(), port.facts.end());
-    tally_.add(severity::note, "the interface is one that the host made up: no cable belongs to it", name, "leave it out with NCCL_SOCKET_IFNAME");
+    tally_.add(severity::note, "the interface is one that the host made up: no cable belongs to it", name,
+               "leave it out with NCCL_SOCKET_IFNAME");
   }
 
   topo::link l;
@@ -54,12 +58,17 @@ inline void nccl_builder::add_port(const std::string& host, std::optional<std::u
     l.capacity = mbit(*n.speed / 1000);
     l.how = trust::assumed;
     l.reason = "speed " + std::to_string(*n.speed) + " Mbit/s is beyond any port; read as kbit/s";
-    note(severity::warning, n.line, "port " + name + " tells " + std::to_string(*n.speed) + " Mbit/s, more than any port has; read as kbit/s", {}, "check the port with ibstat or ethtool");
+    note(severity::warning, n.line,
+         "port " + name + " tells " + std::to_string(*n.speed) + " Mbit/s, more than any port has; read as kbit/s", {},
+         "check the port with ibstat or ethtool");
   } else {
     l.capacity = limit;
     l.how = trust::assumed;
-    l.reason = std::string(n.speed ? "speed " + std::to_string(*n.speed) + " means not known" : "speed not told") + "; taken as " + limit_name;
-    note(severity::warning, n.line, "the speed of port " + name + " is not known; taken as " + limit_name, n.speed ? "speed=\"" + std::to_string(*n.speed) + "\"" : std::string(), "check the port with ibstat or ethtool");
+    l.reason = std::string(n.speed ? "speed " + std::to_string(*n.speed) + " means not known" : "speed not told") +
+               "; taken as " + limit_name;
+    note(severity::warning, n.line, "the speed of port " + name + " is not known; taken as " + limit_name,
+         n.speed ? "speed=\"" + std::to_string(*n.speed) + "\"" : std::string(),
+         "check the port with ibstat or ethtool");
   }
   l.to = add(std::move(port), n.line);
   out_.join(l);
@@ -82,7 +91,9 @@ inline void nccl_builder::add_unknown_port(node_id nic, bytes_per_second limit) 
   l.capacity = limit;
   l.how = trust::assumed;
   l.reason = "the file tells no ports; taken as one port as fast as the adapter's PCIe link";
-  tally_.add(severity::note, "only the class tells that the device is an adapter; taken to have one port as fast as its PCIe link", address);
+  tally_.add(severity::note,
+             "only the class tells that the device is an adapter; taken to have one port as fast as its PCIe link",
+             address);
   l.to = add(std::move(port), lines_[nic.value]);
   out_.join(l);
 }
@@ -124,7 +135,9 @@ inline void nccl_builder::add_pcilinks(const pci_links& figures) {
       const auto target = topo::pci_address::parse(read::trimmed(p.target));
       const std::size_t to = target ? function_at(host_of_function_[function], *target) : no_function;
       if (to == no_function || to == function)
-        note(severity::warning, p.line, "<pcilink> leads to \"" + p.target + "\", which is " + (to == function ? "the device itself" : "not in the file") + "; passed over");
+        note(severity::warning, p.line,
+             "<pcilink> leads to \"" + p.target + "\", which is " +
+                 (to == function ? "the device itself" : "not in the file") + "; passed over");
       else
         pairs.emplace_back(std::min(function, to), std::max(function, to));
     }
@@ -155,9 +168,11 @@ inline void nccl_builder::collect(std::size_t from, const read::nccl_link& l, to
   const std::string who = out_.nodes[g.node.value].name;
   const char* word = to_string(kind);
   std::uint32_t count = l.count.value_or(1);
-  if (!l.count) note(severity::warning, l.line, std::string(word) + " of " + who + " tells no usable count; taken as 1");
+  if (!l.count)
+    note(severity::warning, l.line, std::string(word) + " of " + who + " tells no usable count; taken as 1");
   if (l.count && *l.count == 0) {
-    note(severity::warning, l.line, std::string(word) + " of " + who + " to " + l.target + " has count 0; no link is made");
+    note(severity::warning, l.line,
+         std::string(word) + " of " + who + " to " + l.target + " has count 0; no link is made");
     return;
   }
   const std::string_view text = read::trimmed(l.target);
@@ -166,7 +181,9 @@ inline void nccl_builder::collect(std::size_t from, const read::nccl_link& l, to
   const bool hidden = text.substr(0, 7) == "fffffff";
   const auto target = topo::pci_address::parse(text);
   if (!target && !hidden) {
-    note(severity::warning, l.line, std::string(word) + " of " + who + " leads to \"" + l.target + "\", which is not a PCI address; no link is made");
+    note(severity::warning, l.line,
+         std::string(word) + " of " + who + " leads to \"" + l.target +
+             "\", which is not a PCI address; no link is made");
     return;
   }
   std::size_t found = no_function;
@@ -177,7 +194,9 @@ inline void nccl_builder::collect(std::size_t from, const read::nccl_link& l, to
   if (found != no_function && gpu_of_function_[found] != no_function) {
     const std::size_t to = gpu_of_function_[found];
     if (gpus_[to].cpu == g.cpu && gpus_[to].address == g.address) {
-      note(severity::warning, l.line, std::string(word) + " of " + who + " leads to the GPU itself; no link is made", "target=\"" + l.target + "\" count=\"" + std::to_string(count) + "\"", "the file is wrong: ask the machine with nvidia-smi topo -m");
+      note(severity::warning, l.line, std::string(word) + " of " + who + " leads to the GPU itself; no link is made",
+           "target=\"" + l.target + "\" count=\"" + std::to_string(count) + "\"",
+           "the file is wrong: ask the machine with nvidia-smi topo -m");
       out_.nodes[g.node.value].facts.emplace_back(std::string(word) + "_to_itself", std::to_string(count));
       return;
     }
@@ -186,12 +205,17 @@ inline void nccl_builder::collect(std::size_t from, const read::nccl_link& l, to
     return;
   }
   if (switch_class || hidden) {
-    if (to_switch_.empty() || to_switch_.back().gpu != from || to_switch_.back().kind != kind) to_switch_.push_back({from, kind, 0});
+    if (to_switch_.empty() || to_switch_.back().gpu != from || to_switch_.back().kind != kind)
+      to_switch_.push_back({from, kind, 0});
     to_switch_.back().count += count;
     return;
   }
-  note(severity::warning, l.line, std::string(word) + " of " + who + " leads to " + l.target + ", which is " + (found == no_function ? "not in the file" : "no GPU") + " and not called a switch; no link is made", std::to_string(count) + " cables", "name a file of the whole host");
-  out_.nodes[g.node.value].facts.emplace_back(std::string(word) + "_elsewhere", std::to_string(count) + " to " + l.target);
+  note(severity::warning, l.line,
+       std::string(word) + " of " + who + " leads to " + l.target + ", which is " +
+           (found == no_function ? "not in the file" : "no GPU") + " and not called a switch; no link is made",
+       std::to_string(count) + " cables", "name a file of the whole host");
+  out_.nodes[g.node.value].facts.emplace_back(std::string(word) + "_elsewhere",
+                                              std::to_string(count) + " to " + l.target);
 }
 
 inline void nccl_builder::add_gpu_links() {
@@ -222,9 +246,16 @@ inline void nccl_builder::add_gpu_links() {
     if (p.forth != p.back) {
       l.how = trust::assumed;
       l.reason += told != 0 ? "; the two ends tell different counts, the smaller is taken" : "; only one end tells it";
-      note(severity::warning, p.line, told != 0 ? who + " tell different numbers of links between them; the smaller is taken" : "only one of " + who + " tells of the links between them", std::to_string(p.forth) + " and " + std::to_string(p.back), "look for a link that is down: nvidia-smi nvlink -s");
+      note(severity::warning, p.line,
+           told != 0 ? who + " tell different numbers of links between them; the smaller is taken"
+                     : "only one of " + who + " tells of the links between them",
+           std::to_string(p.forth) + " and " + std::to_string(p.back),
+           "look for a link that is down: nvidia-smi nvlink -s");
     }
-    if (!rate.known) tally_.add(severity::warning, "the rate of the GPU links is assumed, because the architecture of the GPU is not told or unknown", who);
+    if (!rate.known)
+      tally_.add(severity::warning,
+                 "the rate of the GPU links is assumed, because the architecture of the GPU is not told or unknown",
+                 who);
     l.from = a.node;
     l.to = b.node;
     out_.join(l);
@@ -242,7 +273,10 @@ inline void nccl_builder::add_gpu_links() {
       const gpu& g = gpus_[s.gpu];
       const gpu_link_rate rate = rate_of(g, s.kind);
       topo::link l = gpu_link(s.kind, rate, s.count);
-      if (!rate.known) tally_.add(severity::warning, "the rate of the GPU links is assumed, because the architecture of the GPU is not told or unknown", out_.nodes[g.node.value].name);
+      if (!rate.known)
+        tally_.add(severity::warning,
+                   "the rate of the GPU links is assumed, because the architecture of the GPU is not told or unknown",
+                   out_.nodes[g.node.value].name);
       l.from = g.node;
       l.to = id;
       out_.join(l);
@@ -264,7 +298,8 @@ inline void nccl_builder::add_gpu_links() {
       l.capacity = bytes_per_second{1e6} * *c.megabytes_per_second * *c.count;
       l.nominal = l.capacity;
       l.how = trust::derived;
-      l.reason = std::to_string(*c.count) + " links of " + std::to_string(*c.megabytes_per_second) + " MB/s as the driver tells";
+      l.reason = std::to_string(*c.count) + " links of " + std::to_string(*c.megabytes_per_second) +
+                 " MB/s as the driver tells";
       out_.join(l);
     }
   }

@@ -6,7 +6,6 @@
 #include <cstdint>
 #include <string>
 #include <vector>
-
 #include <topocoll/core/ids.hpp>
 #include <topocoll/discover/detail/tally.hpp>
 #include <topocoll/discover/link_rates.hpp>
@@ -33,15 +32,15 @@ struct pcie_figure {
 
 /// One function and the link between it and what stands above it.
 struct pci_function {
-  node_id node;                        ///< its node
-  node_id above;                       ///< node of what stands above: a function or a CPU
-  std::size_t parent = no_function;    ///< position of the function above, smaller than its own; none under a CPU
-  bool bridge = false;                 ///< passes data on
+  node_id node;                      ///< its node
+  node_id above;                     ///< node of what stands above: a function or a CPU
+  std::size_t parent = no_function;  ///< position of the function above, smaller than its own; none under a CPU
+  bool bridge = false;               ///< passes data on
   bool gpu = false;
   bool nic = false;
-  pcie_figure best;                    ///< the best that both ends can do
-  pcie_figure now;                     ///< what the link has trained to
-  std::string who;                     ///< for findings
+  pcie_figure best;  ///< the best that both ends can do
+  pcie_figure now;   ///< what the link has trained to
+  std::string who;   ///< for findings
 };
 
 /// What a link is taken to be.
@@ -53,7 +52,8 @@ struct pcie_verdict {
 
 class pci_links {
  public:
-  explicit pci_links(const std::vector<pci_function>& functions) : f_(functions), v_(functions.size()), below_(functions.size()) {
+  explicit pci_links(const std::vector<pci_function>& functions)
+      : f_(functions), v_(functions.size()), below_(functions.size()) {
     for (std::size_t i = 0; i < f_.size(); ++i)
       if (f_[i].parent != no_function) below_[f_[i].parent].push_back(i);
     for (std::size_t i = 0; i < f_.size(); ++i) take_what_is_told(i);
@@ -65,7 +65,8 @@ class pci_links {
       if (v_[i].used.none() && below_[i].empty()) borrow(i);
     for (std::size_t i = f_.size(); i-- > 0;)
       if (!below_[i].empty()) judge_bridge(i);
-    std::stable_sort(remarks_.begin(), remarks_.end(), [](const remark& a, const remark& b) { return a.function < b.function; });
+    std::stable_sort(remarks_.begin(), remarks_.end(),
+                     [](const remark& a, const remark& b) { return a.function < b.function; });
   }
 
   /// Adds both directions of every link. Cost: O(n) for bounded depth.
@@ -104,7 +105,8 @@ class pci_links {
 
   /// What the link runs at: trained if told, else the best.
   [[nodiscard]] static pcie_figure stated(const pci_function& f) {
-    return {f.now.generation != 0 ? f.now.generation : f.best.generation, f.now.lanes != 0 ? f.now.lanes : f.best.lanes};
+    return {f.now.generation != 0 ? f.now.generation : f.best.generation,
+            f.now.lanes != 0 ? f.now.lanes : f.best.lanes};
   }
   [[nodiscard]] static bool slowest(pcie_figure f) { return f.generation == 1 && f.lanes <= 1; }
   [[nodiscard]] static bytes_per_second payload(pcie_figure f) { return pcie_payload_rate(f.generation, f.lanes); }
@@ -121,11 +123,13 @@ class pci_links {
     } else if (told.lanes == 0) {
       told.lanes = 16;
       v.reason = "width not told, taken as x16";
-      remarks_.push_back({severity::warning, i, "the PCIe width is not told; taken as x16", "measure, or read lspci -vv on the host"});
+      remarks_.push_back(
+          {severity::warning, i, "the PCIe width is not told; taken as x16", "measure, or read lspci -vv on the host"});
     } else {
       told.generation = 3;
       v.reason = "speed not told, taken as Gen3";
-      remarks_.push_back({severity::warning, i, "the PCIe speed is not told; taken as Gen3", "measure, or read lspci -vv on the host"});
+      remarks_.push_back({severity::warning, i, "the PCIe speed is not told; taken as Gen3",
+                          "measure, or read lspci -vv on the host"});
     }
     v.used = told;
   }
@@ -135,15 +139,23 @@ class pci_links {
     const pci_function& f = f_[i];
     if (!f.best.whole()) return;
     if (told.lanes < f.best.lanes)
-      remarks_.push_back({severity::warning, i, "the PCIe link runs narrower than both ends can: " + to_text(told) + " of " + to_text(f.best), "reseat the card; compare with hosts of the same kind"});
+      remarks_.push_back({severity::warning, i,
+                          "the PCIe link runs narrower than both ends can: " + to_text(told) + " of " + to_text(f.best),
+                          "reseat the card; compare with hosts of the same kind"});
     if (told.generation >= f.best.generation) return;
     if (leads_to_gpu(i)) {
       v_[i].how = trust::assumed;
-      v_[i].reason = to_text(told) + " now, but an idle GPU lowers its speed; taken as Gen" + std::to_string(f.best.generation);
-      remarks_.push_back({severity::note, i, "the PCIe link runs at " + to_text(told) + " of " + to_text(f.best) + ", which an idle GPU does to save power", "look again under load"});
+      v_[i].reason =
+          to_text(told) + " now, but an idle GPU lowers its speed; taken as Gen" + std::to_string(f.best.generation);
+      remarks_.push_back({severity::note, i,
+                          "the PCIe link runs at " + to_text(told) + " of " + to_text(f.best) +
+                              ", which an idle GPU does to save power",
+                          "look again under load"});
       told.generation = f.best.generation;
     } else {
-      remarks_.push_back({severity::warning, i, "the PCIe link runs slower than both ends can: " + to_text(told) + " of " + to_text(f.best), "reseat the card; check the slot's setting"});
+      remarks_.push_back({severity::warning, i,
+                          "the PCIe link runs slower than both ends can: " + to_text(told) + " of " + to_text(f.best),
+                          "reseat the card; check the slot's setting"});
     }
   }
   [[nodiscard]] bool leads_to_gpu(std::size_t i) const {
@@ -170,7 +182,9 @@ class pci_links {
       v.used = {3, 16};
       v.reason = "link not told, taken as Gen3 x16";
     }
-    remarks_.push_back({fast ? severity::warning : severity::note, i, "the PCIe link is not told; taken as " + to_text(v.used), fast ? "measure, or read lspci -vv on the host" : ""});
+    remarks_.push_back({fast ? severity::warning : severity::note, i,
+                        "the PCIe link is not told; taken as " + to_text(v.used),
+                        fast ? "measure, or read lspci -vv on the host" : ""});
   }
 
   void judge_bridge(std::size_t i) {
@@ -182,14 +196,20 @@ class pci_links {
     if (told.none()) {
       v.used = fastest;
       v.reason = "link not told, taken as that of the fastest device below, " + to_text(fastest);
-      remarks_.push_back({severity::warning, i, "the PCIe link of a bridge is not told; taken as that of the fastest device below", "measure, or read lspci -vv on the host"});
+      remarks_.push_back({severity::warning, i,
+                          "the PCIe link of a bridge is not told; taken as that of the fastest device below",
+                          "measure, or read lspci -vv on the host"});
     } else if (slowest(told) && !better_than(f_[i].best, told) && payload(fastest) > payload({1, 1}) * 4) {
       // Emulators print 2.5 GT/s x1 for every bridge they invent; a real one above a device that is more than four
       // times as fast would have trained better.
       v.used = fastest;
       v.how = trust::assumed;
-      v.reason = "bridge speed not trusted: " + to_text({1, 1}) + " above " + to_text(fastest) + " is what emulated bridges print; taken as the fastest device below";
-      remarks_.push_back({severity::warning, i, "bridge speed not trusted: 2.5 GT/s x1 above faster devices, as emulated bridges print; taken as that of the fastest device below", "measure, or read lspci -vv on the host"});
+      v.reason = "bridge speed not trusted: " + to_text({1, 1}) + " above " + to_text(fastest) +
+                 " is what emulated bridges print; taken as the fastest device below";
+      remarks_.push_back({severity::warning, i,
+                          "bridge speed not trusted: 2.5 GT/s x1 above faster devices, as emulated bridges print; "
+                          "taken as that of the fastest device below",
+                          "measure, or read lspci -vv on the host"});
     }
   }
   [[nodiscard]] static bool better_than(pcie_figure a, pcie_figure b) {

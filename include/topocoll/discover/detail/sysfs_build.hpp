@@ -9,7 +9,6 @@
 #include <string_view>
 #include <utility>
 #include <vector>
-
 #include <topocoll/discover/detail/gpu_class.hpp>
 #include <topocoll/discover/detail/host.hpp>
 #include <topocoll/discover/detail/keys.hpp>
@@ -18,11 +17,13 @@
 #include <topocoll/discover/sysfs_graph.hpp>
 #include <topocoll/topo/address.hpp>
 
-namespace topocoll { inline namespace v0 { namespace detail {
+namespace topocoll { inline namespace v0 {
+namespace detail {
 
 class sysfs_builder {
  public:
-  sysfs_builder(const read::sysfs_machine& machine, const std::string& host, const std::string& source) : m_(machine), host_(host) {
+  sysfs_builder(const read::sysfs_machine& machine, const std::string& host, const std::string& source)
+      : m_(machine), host_(host) {
     out_.source = source;
     out_.findings = m_.findings;
   }
@@ -47,9 +48,9 @@ class sysfs_builder {
   /// What is known of one of `m_.functions` while the tree is made.
   struct seen {
     std::optional<topo::pci_address> address;
-    std::size_t above = none;     // nearest function above that was read
-    bool has_port = false;        // an interface or an RDMA device belongs to it
-    bool kept = false;            // becomes a node, or carries one
+    std::size_t above = none;  // nearest function above that was read
+    bool has_port = false;     // an interface or an RDMA device belongs to it
+    bool kept = false;         // becomes a node, or carries one
     read::pcie_port port = read::pcie_port::unknown;
     std::size_t function = none;  // position in functions_; of the switch for its downstream ports
     std::size_t adapter = none;   // for functions 1 to 7 of a card: the function that stands for the card
@@ -58,7 +59,9 @@ class sysfs_builder {
   [[nodiscard]] static std::uint32_t subclass(const read::sysfs_pci& f) { return read::pci_subclass(f.class_code); }
   [[nodiscard]] static bool is_bridge(const read::sysfs_pci& f) { return subclass(f) == read::pci_class_bridge; }
   /// Wireless adapters are of class 0280 or 0d; they carry no cable.
-  [[nodiscard]] static bool is_wireless(const read::sysfs_pci& f) { return subclass(f) == 0x0280 || f.class_code >> 16U == 0x0d; }
+  [[nodiscard]] static bool is_wireless(const read::sysfs_pci& f) {
+    return subclass(f) == 0x0280 || f.class_code >> 16U == 0x0d;
+  }
   /// By class, or because it has a port. Bridges and accelerators stay what they are.
   [[nodiscard]] bool is_nic(std::size_t i) const {
     const read::sysfs_pci& f = m_.functions[i];
@@ -69,7 +72,8 @@ class sysfs_builder {
     const read::sysfs_pci& f = m_.functions[i];
     if (!is_gpu_class(f.class_code, f.vendor)) return false;
     // The display inside an Intel processor sits on its root bus and has no PCIe link.
-    const bool inside = s_[i].above == none && read::pcie_width(f.width).value_or(0) == 0 && read::pcie_width(f.max_width).value_or(0) == 0;
+    const bool inside = s_[i].above == none && read::pcie_width(f.width).value_or(0) == 0 &&
+                        read::pcie_width(f.max_width).value_or(0) == 0;
     return !(subclass(f) == read::pci_class_vga && f.vendor == "0x8086" && inside);
   }
 
@@ -81,12 +85,14 @@ class sysfs_builder {
   void add_ports(const pci_links& links);
   /// An adapter that shows no PCI function, at the first NUMA domain because nothing tells another.
   [[nodiscard]] node_id add_adapter(const std::string& name);
-  node_id add_port(node_id nic, const std::string& key, const std::string& name, topo::link l, std::vector<std::pair<std::string, std::string>> facts);
+  node_id add_port(node_id nic, const std::string& key, const std::string& name, topo::link l,
+                   std::vector<std::pair<std::string, std::string>> facts);
   [[nodiscard]] std::optional<std::size_t> domain_of(std::size_t i, std::string& reason) const;
   [[nodiscard]] std::size_t nearest_with_cpus(std::size_t domain) const;
   [[nodiscard]] static topo::link unknown_rate(bool told, bytes_per_second pcie, const std::string& why);
   [[nodiscard]] std::size_t position(const std::string& address) const {
-    const auto it = std::lower_bound(by_name_.begin(), by_name_.end(), address, [&](std::size_t i, const std::string& a) { return m_.functions[i].address < a; });
+    const auto it = std::lower_bound(by_name_.begin(), by_name_.end(), address,
+                                     [&](std::size_t i, const std::string& a) { return m_.functions[i].address < a; });
     return it != by_name_.end() && m_.functions[*it].address == address ? *it : none;
   }
 
@@ -101,7 +107,7 @@ class sysfs_builder {
   std::vector<seen> s_;  // beside m_.functions
   std::vector<pci_function> functions_;
   std::vector<std::size_t> placeless_;  // links up from adapters without a PCI function; each has its mirror behind it
-  std::vector<std::string> guess_;  // beside functions_: why the NUMA domain is a guess
+  std::vector<std::string> guess_;      // beside functions_: why the NUMA domain is a guess
 };
 
 inline std::size_t sysfs_builder::nearest_with_cpus(std::size_t domain) const {
@@ -148,7 +154,9 @@ inline void sysfs_builder::add_domains() {
     std::sort(n.facts.begin(), n.facts.end());
     cpu_of_domain_[d] = out_.add(std::move(n));
     cpus_.push_back(*cpu_of_domain_[d]);
-    if (!domain.memory || domain.memory->value > 0) add_memory(out_, cpus_.back(), host_ + "/memory:" + std::to_string(domain.number), "memory " + std::to_string(domain.number));
+    if (!domain.memory || domain.memory->value > 0)
+      add_memory(out_, cpus_.back(), host_ + "/memory:" + std::to_string(domain.number),
+                 "memory " + std::to_string(domain.number));
   }
   if (cpus_.empty()) {
     topo::node n = add_cpu(0, m_.online);
@@ -169,7 +177,8 @@ inline void sysfs_builder::add_domains() {
     if (cpu_of_domain_[d]) continue;
     const std::string name = "NUMA domain " + std::to_string(domain.number);
     if (domain.of_gpu) {
-      tally_.add(severity::note, "a NUMA domain without processors is the memory of a GPU; nothing is placed on it", name);
+      tally_.add(severity::note, "a NUMA domain without processors is the memory of a GPU; nothing is placed on it",
+                 name);
       continue;
     }
     const std::size_t near = nearest_with_cpus(d);
@@ -177,10 +186,13 @@ inline void sysfs_builder::add_domains() {
       tally_.add(severity::note, "a NUMA domain has neither processors nor memory; it is passed over", name);
       continue;
     }
-    add_memory(out_, *cpu_of_domain_[near], host_ + "/memory:" + std::to_string(domain.number), "memory " + std::to_string(domain.number));
+    add_memory(out_, *cpu_of_domain_[near], host_ + "/memory:" + std::to_string(domain.number),
+               "memory " + std::to_string(domain.number));
     for (topo::node& n : out_.nodes)
       if (n.key == host_ + "/memory:" + std::to_string(domain.number)) n.numa = domain.number;
-    tally_.add(severity::note, "a NUMA domain has memory but no processors; its memory is joined to the nearest domain with processors", name);
+    tally_.add(severity::note,
+               "a NUMA domain has memory but no processors; its memory is joined to the nearest domain with processors",
+               name);
   }
 }
 
@@ -189,7 +201,8 @@ inline void sysfs_builder::order_functions() {
   s_.resize(all.size());
   by_name_.resize(all.size());
   for (std::size_t i = 0; i < all.size(); ++i) by_name_[i] = i;
-  std::sort(by_name_.begin(), by_name_.end(), [&](std::size_t a, std::size_t b) { return all[a].address < all[b].address; });
+  std::sort(by_name_.begin(), by_name_.end(),
+            [&](std::size_t a, std::size_t b) { return all[a].address < all[b].address; });
   for (std::size_t i = 0; i < all.size(); ++i) {
     s_[i].address = topo::pci_address::parse(all[i].address);
     s_[i].port = all[i].port;
@@ -241,7 +254,8 @@ inline void sysfs_builder::order_functions() {
 inline void sysfs_builder::add_functions() {
   for (const std::size_t i : by_name_) {
     std::vector<std::size_t> todo;
-    for (std::size_t up = i; up != none && s_[up].kept && s_[up].function == none; up = s_[up].above) todo.push_back(up);
+    for (std::size_t up = i; up != none && s_[up].kept && s_[up].function == none; up = s_[up].above)
+      todo.push_back(up);
     while (!todo.empty()) {
       add_function(todo.back());
       todo.pop_back();
@@ -251,7 +265,8 @@ inline void sysfs_builder::add_functions() {
 
 inline std::optional<std::size_t> sysfs_builder::domain_of(std::size_t i, std::string& reason) const {
   const auto find = [&](std::uint32_t number) {
-    const auto it = std::lower_bound(m_.domains.begin(), m_.domains.end(), number, [](const read::sysfs_numa& d, std::uint32_t n) { return d.number < n; });
+    const auto it = std::lower_bound(m_.domains.begin(), m_.domains.end(), number,
+                                     [](const read::sysfs_numa& d, std::uint32_t n) { return d.number < n; });
     return it != m_.domains.end() && it->number == number ? static_cast<std::size_t>(it - m_.domains.begin()) : none;
   };
   for (std::size_t at = i; at != none; at = s_[at].above)
@@ -265,7 +280,8 @@ inline std::optional<std::size_t> sysfs_builder::domain_of(std::size_t i, std::s
     std::size_t touched = 0;
     for (std::size_t d = 0; d < m_.domains.size(); ++d)
       for (const auto& own : cpus_of_domain_[d])
-        if (std::any_of(near.begin(), near.end(), [&](const auto& r) { return r.first <= own.second && own.first <= r.second; })) {
+        if (std::any_of(near.begin(), near.end(),
+                        [&](const auto& r) { return r.first <= own.second && own.first <= r.second; })) {
           touched += only != d ? 1U : 0U;
           only = d;
         }
@@ -286,12 +302,15 @@ inline void sysfs_builder::add_function(std::size_t i) {
   // a root or downstream port the upstream end of a switch, below that its downstream ports.
   read::pcie_port& port = s_[i].port;
   if (is_bridge(f) && (port == read::pcie_port::unknown || port == read::pcie_port::endpoint)) {
-    if (up == none) port = read::pcie_port::root;
-    else port = s_[up].port == read::pcie_port::upstream ? read::pcie_port::downstream : read::pcie_port::upstream;
+    if (up == none)
+      port = read::pcie_port::root;
+    else
+      port = s_[up].port == read::pcie_port::upstream ? read::pcie_port::downstream : read::pcie_port::upstream;
   }
   const bool on_root = up != none && s_[up].port == read::pcie_port::root && s_[up].function == none;
   const std::size_t parent = up == none || on_root ? none : s_[up].function;
-  if (is_bridge(f) && up == none && port == read::pcie_port::root) return;  // the cable below it is the link; it is no node
+  if (is_bridge(f) && up == none && port == read::pcie_port::root)
+    return;  // the cable below it is the link; it is no node
   if (is_bridge(f) && port == read::pcie_port::downstream && parent != none) {
     s_[i].function = parent;  // part of the switch
     return;
@@ -320,7 +339,8 @@ inline void sysfs_builder::add_function(std::size_t i) {
   n.how = reason.empty() ? trust::reported : trust::derived;
   n.reason = reason;
   std::string code = "0x000000";
-  for (std::size_t digit = 0; digit < 6; ++digit) code[7 - digit] = "0123456789abcdef"[f.class_code >> (4 * digit) & 15U];
+  for (std::size_t digit = 0; digit < 6; ++digit)
+    code[7 - digit] = "0123456789abcdef"[f.class_code >> (4 * digit) & 15U];
   n.facts.emplace_back("class", code);
   const auto fact = [&](const char* name, const std::string& value) {
     if (!value.empty()) n.facts.emplace_back(name, value);
@@ -342,14 +362,23 @@ inline void sysfs_builder::add_function(std::size_t i) {
     n.name = "NIC " + name;
   } else {
     n.kind = topo::node_kind::pcie_device;
-    n.name = (f.class_code >> 8U == 0x0108 ? "NVMe " : f.class_code >> 16U == 0x01 ? "storage " : f.class_code >> 16U == 0x03 ? "display " : "device ") + name;
+    n.name = (f.class_code >> 8U == 0x0108  ? "NVMe "
+              : f.class_code >> 16U == 0x01 ? "storage "
+              : f.class_code >> 16U == 0x03 ? "display "
+                                            : "device ") +
+             name;
     if (subclass(f) == read::pci_class_other_bridge && f.vendor == "0x10de") {
       n.name = "NVSwitch " + name;
       fact("role", "nvswitch");
     }
   }
-  if (!guess.empty()) tally_.add(severity::warning, "neither the device nor a bridge above tells its NUMA domain; it is attached to the first one so that it has a path", name, "ask the host, or measure");
-  if (!reason.empty() && cpus_.size() == 1) tally_.add(severity::note, "the NUMA domain is not told (-1); taken as the only one", name);
+  if (!guess.empty())
+    tally_.add(severity::warning,
+               "neither the device nor a bridge above tells its NUMA domain; it is attached to the first one so that "
+               "it has a path",
+               name, "ask the host, or measure");
+  if (!reason.empty() && cpus_.size() == 1)
+    tally_.add(severity::note, "the NUMA domain is not told (-1); taken as the only one", name);
   std::sort(n.facts.begin(), n.facts.end());
 
   pci_function p;
@@ -361,7 +390,8 @@ inline void sysfs_builder::add_function(std::size_t i) {
   p.node = out_.add(std::move(n));
   p.above = parent != none ? functions_[parent].node : domain ? *cpu_of_domain_[*domain] : cpus_[0];
   // The port above tells about the same cable: the best of a link is the lesser of what its two ends can.
-  const bool port_above = up != none && is_bridge(m_.functions[up]) && s_[up].port != read::pcie_port::upstream && s_[up].port != read::pcie_port::to_pci;
+  const bool port_above = up != none && is_bridge(m_.functions[up]) && s_[up].port != read::pcie_port::upstream &&
+                          s_[up].port != read::pcie_port::to_pci;
   const auto lesser = [](std::uint32_t a, std::uint32_t b) { return a == 0 ? b : b == 0 ? a : std::min(a, b); };
   const auto generation = [](const std::string& text) { return read::pcie_generation(text).value_or(0); };
   const auto lanes = [](const std::string& text) { return read::pcie_width(text).value_or(0); };
@@ -374,8 +404,10 @@ inline void sysfs_builder::add_function(std::size_t i) {
     // Both ends of a real cable train to the same speed. An emulated port says 2.5 GT/s x1 whatever stands below it.
     const bool disagrees = (now.generation != 0 && p.now.generation != 0 && now.generation != p.now.generation) ||
                            (now.lanes != 0 && p.now.lanes != 0 && now.lanes != p.now.lanes);
-    const bool emulated = (p.gpu || p.nic) && best.generation <= 1 && best.lanes <= 1 && now.generation <= 1 && now.lanes <= 1;
-    if (disagrees && !emulated) tally_.add(severity::note, "the two ends of a PCIe link tell different speeds; the device is believed", name);
+    const bool emulated =
+        (p.gpu || p.nic) && best.generation <= 1 && best.lanes <= 1 && now.generation <= 1 && now.lanes <= 1;
+    if (disagrees && !emulated)
+      tally_.add(severity::note, "the two ends of a PCIe link tell different speeds; the device is believed", name);
     if (!disagrees && !emulated) {
       p.best = {lesser(p.best.generation, best.generation), lesser(p.best.lanes, best.lanes)};
       if (p.now.generation == 0) p.now.generation = now.generation;
@@ -398,7 +430,8 @@ inline void sysfs_builder::tell_guesses(std::size_t function, std::size_t link) 
 
 }  // namespace detail
 
-inline topo::fragment fragment_of(const read::sysfs_machine& machine, const std::string& host, const std::string& source) {
+inline topo::fragment fragment_of(const read::sysfs_machine& machine, const std::string& host,
+                                  const std::string& source) {
   return detail::sysfs_builder(machine, host, source).build();
 }
 

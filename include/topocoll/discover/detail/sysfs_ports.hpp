@@ -9,7 +9,6 @@
 #include <string_view>
 #include <utility>
 #include <vector>
-
 #include <topocoll/discover/detail/sysfs_build.hpp>
 
 namespace topocoll { inline namespace v0 { namespace detail {
@@ -38,7 +37,8 @@ inline node_id sysfs_builder::add_adapter(const std::string& name) {
   if (cpus_.size() > 1) l.reason += ", at the first NUMA domain";
   placeless_.push_back(out_.links.size());
   out_.join(l);
-  tally_.add(severity::warning, "an adapter shows no PCI function, so its place is not known", name, "record /sys/bus/pci as well");
+  tally_.add(severity::warning, "an adapter shows no PCI function, so its place is not known", name,
+             "record /sys/bus/pci as well");
   return l.to;
 }
 
@@ -103,8 +103,11 @@ inline void sysfs_builder::add_ports(const pci_links& links) {
         tally_.add(severity::warning, "the state of a port cannot be read; its rate is assumed", label, "run ibstat");
       } else if (!active) {
         l.how = trust::reported;
-        l.reason = "port state \"" + p.state + "\"" + (p.physical_state.empty() ? "" : ", \"" + p.physical_state + "\"") + ": carries nothing now";
-        tally_.add(severity::warning, "a port is not active; it carries nothing, and the rate that it shows means nothing", label + " (" + p.state + ")", "look at cable, switch port and subnet manager");
+        l.reason = "port state \"" + p.state + "\"" +
+                   (p.physical_state.empty() ? "" : ", \"" + p.physical_state + "\"") + ": carries nothing now";
+        tally_.add(severity::warning,
+                   "a port is not active; it carries nothing, and the rate that it shows means nothing",
+                   label + " (" + p.state + ")", "look at cable, switch port and subnet manager");
       } else if (p.rate && p.rate->rate.value > 0) {
         l.current = l.capacity = p.rate->rate;
         l.lanes = p.rate->lanes;
@@ -114,8 +117,14 @@ inline void sysfs_builder::add_ports(const pci_links& links) {
         tally_.add(severity::warning, "an active port tells no rate", label, "run ibstat");
       }
       const node_id port = add_port(nic, r.name + "/" + std::to_string(p.number), r.name, l,
-                                    {{"guid", r.guid}, {"type", r.type}, {"firmware", r.firmware}, {"layer", p.layer}, {"state", p.state},
-                                     {"physical_state", p.physical_state}, {"pci", r.pci}, {"speed", p.rate && active ? p.rate->speed : std::string()}});
+                                    {{"guid", r.guid},
+                                     {"type", r.type},
+                                     {"firmware", r.firmware},
+                                     {"layer", p.layer},
+                                     {"state", p.state},
+                                     {"physical_state", p.physical_state},
+                                     {"pci", r.pci},
+                                     {"speed", p.rate && active ? p.rate->speed : std::string()}});
       rdma_ports.push_back({r.pci, p.number, port, false});
     }
   }
@@ -126,11 +135,13 @@ inline void sysfs_builder::add_ports(const pci_links& links) {
       made_up.push_back(n.name);
       continue;
     }
-    const std::vector<std::pair<std::string, std::string>> facts{{"address", n.address}, {"mtu", n.mtu}, {"state", n.state}, {"pci", n.pci}};
+    const std::vector<std::pair<std::string, std::string>> facts{
+        {"address", n.address}, {"mtu", n.mtu}, {"state", n.state}, {"pci", n.pci}};
     // An interface of a function with RDMA ports is the same port seen twice.
     bool same = false;
     bool has_rdma = false;
-    auto at = std::lower_bound(rdma_ports.begin(), rdma_ports.end(), n.pci, [](const shown& p, const std::string& pci) { return p.pci < pci; });
+    auto at = std::lower_bound(rdma_ports.begin(), rdma_ports.end(), n.pci,
+                               [](const shown& p, const std::string& pci) { return p.pci < pci; });
     for (; !n.pci.empty() && at != rdma_ports.end() && at->pci == n.pci; ++at) {
       shown& s = *at;
       has_rdma = true;
@@ -157,12 +168,14 @@ inline void sysfs_builder::add_ports(const pci_links& links) {
     if (down) {
       l.how = trust::reported;
       l.reason = "interface state \"" + n.state + "\": carries nothing now";
-      tally_.add(severity::note, "an interface is down; it carries nothing, and the speed that it shows means nothing", n.name);
+      tally_.add(severity::note, "an interface is down; it carries nothing, and the speed that it shows means nothing",
+                 n.name);
     } else if (n.speed) {
       l.current = l.capacity = bytes_per_second{static_cast<double>(*n.speed) * 1e6 / 8};
       l.how = trust::reported;
     } else {
-      l = adapter != none ? unknown_rate(links.told(adapter), links.capacity(adapter), "the driver tells no speed") : unknown_rate(false, {}, "the driver tells no speed");
+      l = adapter != none ? unknown_rate(links.told(adapter), links.capacity(adapter), "the driver tells no speed")
+                          : unknown_rate(false, {}, "the driver tells no speed");
       tally_.add(severity::note, "the driver of an interface tells no speed; it is assumed", n.name, "measure");
     }
     by_interface.emplace_back(n.name, add_port(nic, n.name + "/0", n.name, l, facts));
@@ -179,7 +192,8 @@ inline void sysfs_builder::add_ports(const pci_links& links) {
   if (!made_up.empty()) {
     std::string names;
     for (const std::string& name : made_up) names += (names.empty() ? "" : ", ") + name;
-    out_.findings.push_back({severity::note, out_.source, "interfaces without hardware are not counted as adapters", names, {}, 1});
+    out_.findings.push_back(
+        {severity::note, out_.source, "interfaces without hardware are not counted as adapters", names, {}, 1});
   }
   std::vector<bytes_per_second> ports(out_.nodes.size());
   std::vector<bool> has_port(out_.nodes.size());
@@ -194,7 +208,9 @@ inline void sysfs_builder::add_ports(const pci_links& links) {
   }
   for (std::size_t f = 0; f < functions_.size(); ++f) {
     if (!functions_[f].nic) continue;
-    if (!has_port[functions_[f].node.value]) tally_.add(severity::warning, "an adapter shows no port: it has no driver here, or belongs to a guest", functions_[f].who, "load its driver, or leave it out");
+    if (!has_port[functions_[f].node.value])
+      tally_.add(severity::warning, "an adapter shows no port: it has no driver here, or belongs to a guest",
+                 functions_[f].who, "load its driver, or leave it out");
   }
 }
 

@@ -5,7 +5,6 @@
 #include <string>
 #include <utility>
 #include <vector>
-
 #include <topocoll/core/finding.hpp>
 
 namespace topocoll { inline namespace v0 { namespace detail {

@@ -9,10 +9,10 @@
 #include <topocoll/core/result.hpp>
 #include <topocoll/core/units.hpp>
 #include <topocoll/core/units_text.hpp>
+#include <topocoll/discover/detail/lay_ranks.hpp>
 #include <topocoll/discover/generate/faults.hpp>
 #include <topocoll/discover/generate/host.hpp>
 #include <topocoll/discover/generate/options.hpp>
-#include <topocoll/discover/generate/order.hpp>
 #include <topocoll/discover/generate/shape.hpp>
 #include <topocoll/discover/link_rates.hpp>
 #include <topocoll/topo/graph.hpp>

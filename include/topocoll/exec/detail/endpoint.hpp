@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // One rank's end of all its lanes: posts messages, moves them piece by piece, waits, and finds out why nothing moves.
+#include <sched.h>
+
 #include <algorithm>
 #include <atomic>
 #include <cstddef>
@@ -52,6 +54,7 @@ class endpoint {
       }
     }
     touched_.assign(ranks_, 0);
+    note_core();
   }
   endpoint(const endpoint&) = delete;
   endpoint& operator=(const endpoint&) = delete;
@@ -75,6 +78,7 @@ class endpoint {
                                                 std::string(to_string(i.with->type)) + " elements");
     }
     if (memory_->broken()) return broken();
+    note_core();
     if (free_tickets_.empty() && tickets_.size() > 0xffffU)
       return fail(errc::unavailable, "rank " + std::to_string(rank_) + " has 65536 steps in flight, which is all that have a name");
     const std::uint32_t t = take_ticket(static_cast<std::uint32_t>(out.size() + in.size()));
@@ -105,11 +109,10 @@ class endpoint {
       const bool moved = move();
       if (refused_) return stop_waiting(w), broken();
       if (const auto done = finished(pending)) {
-        learn_from(w);
         stop_waiting(w);
         return give_back(pending, *done);
       }
-      if (moved) w.idle_polls = 0;
+      if (moved) w.moved();
       else if (!pass_time(w, until)) return stop_waiting(w), broken();
     }
   }
@@ -152,18 +155,24 @@ class endpoint {
   };
   struct wait_state {
     std::uint32_t idle_polls = 0;
-    bool yielded = false;  // spinning was not enough
-    bool said = false;     // that we wait
-    seconds since{-1};     // of the first look at the clock
-    seconds last_check{};  // of the peers' lives
+    std::uint32_t yields = 0;
+    bool shares_core = false;
+    bool said = false;       // that we wait
+    seconds since{-1};       // of the first look at the clock
+    seconds idle_since{-1};  // of the first look at the clock after something moved
+    seconds last_check{};    // of the peers' lives
+
+    void moved() {
+      idle_polls = yields = 0;
+      idle_since = {-1};
+    }
   };
 
-  // A wait first spins, then yields the core, then sleeps. 2000 polls are 20 to 80 us, far longer than a hand-over between
-  // cores. How long to spin is learned: it grows while spinning is what ends the waits, and shrinks while yielding does, as it
-  // does when two ranks share a core. With more ranks than cores it stays short.
-  static constexpr std::uint32_t most_spin_polls = 2000;
-  static constexpr std::uint32_t least_spin_polls = 16;
-  static constexpr std::uint32_t yield_polls = 200;
+  static constexpr std::uint32_t few_polls = 16;
+  static constexpr std::uint32_t many_polls = 256;  // reading the clock costs more than a poll
+  static constexpr std::uint32_t most_yields = 200;
+  static constexpr std::uint32_t yields_after_sleep = 20;
+  static constexpr seconds longest_spin{2e-3};  // somewhat less than the time slice that giving up the core may cost
   static constexpr seconds look_at_peers_every{0.1};
   static constexpr seconds longest_sleep{0.05};
 
@@ -398,22 +407,28 @@ class endpoint {
   }
 
   // Waiting. False when the group is broken: by somebody else, or by us because a peer died or time is up.
+  //
+  // A hand-over between cores takes 0.1 us, a yield to a rank on the same core 1 to 2 us. A yield or a sleep that gives the core to
+  // a program that has nothing to do with us costs that program's time slice, some 3 ms: on Linux 6.18 even a woken process of
+  // higher priority waits for the end of it. So a rank that shares its core with another yields at once, and one that has its
+  // core to itself keeps it for a while.
   bool pass_time(wait_state& w, deadline until) {
-    const std::uint32_t polls = ++w.idle_polls;
-    if (polls <= spin_polls_) {
+    ++w.idle_polls;
+    if (w.idle_polls != few_polls && w.idle_polls % (w.shares_core ? few_polls : many_polls) != 0) {
       pause_briefly();
-      if (polls % 256 != 0) return true;  // the clock costs more than a poll
+      return true;
     }
     const seconds now = steady_clock::now();
     if (w.since.value < 0) w.since = w.last_check = now;
+    if (w.idle_since.value < 0) w.idle_since = now;
     if (now >= until.at) {
       give_up(w, now);
       return false;
     }
-    if (polls <= spin_polls_) return true;
-    w.yielded = true;
-    if (polls <= spin_polls_ + yield_polls) {
-      ::sched_yield();
+    note_core();
+    w.shares_core = shares_core();
+    if (w.shares_core ? w.yields++ < most_yields : now - w.idle_since < longest_spin) {
+      if (w.shares_core) ::sched_yield();
       return true;
     }
     say_waiting(w, first_missing(), now);
@@ -425,12 +440,26 @@ class endpoint {
     mine.asleep.exchange(1, std::memory_order_acq_rel);
     if (!memory_->broken() && !move() && !refused_) memory_->sleep(rank_, seen, std::min(longest_sleep, until.at - now));
     mine.asleep.store(0, std::memory_order_release);
-    w.idle_polls = spin_polls_ + yield_polls - 20;  // a few yields more before the next sleep
+    w.yields = most_yields - std::min(most_yields, yields_after_sleep);
     return true;
   }
-  void learn_from(const wait_state& w) {
-    if (w.yielded) spin_polls_ = std::max(spin_polls_ / 2, least_spin_polls);
-    else if (w.idle_polls != 0) spin_polls_ = std::min(spin_polls_ * 2, memory_->crowded() ? least_spin_polls : most_spin_polls);
+  /// Tells the others where we run.
+  void note_core() {
+    const int core = ::sched_getcpu();
+    if (core == core_) return;
+    core_ = core;
+    memory_->record(rank_).core.store(core, std::memory_order_relaxed);
+  }
+  /// True when another rank that is not asleep was last seen on our core: it cannot run while we do.
+  [[nodiscard]] bool shares_core() const {
+    for (std::uint32_t r = 0; r < ranks_; ++r) {
+      if (r == rank_) continue;
+      const rank_record& it = memory_->record(r);
+      if (it.core.load(std::memory_order_relaxed) == core_ && it.state.load(std::memory_order_relaxed) == presence::present &&
+          it.asleep.load(std::memory_order_relaxed) == 0)
+        return true;
+    }
+    return false;
   }
   [[nodiscard]] std::uint32_t first_missing() const {
     if (!active_ins_.empty()) return peer_of(active_ins_.front());
@@ -504,7 +533,7 @@ class endpoint {
   std::uint32_t ranks_;
   std::uint32_t channels_;
   process_identity me_;
-  std::uint32_t spin_polls_ = least_spin_polls;
+  int core_ = -1;         // where we ran last
   bool refused_ = false;  // a message came that was not expected
   std::vector<out_lane> outs_;  // by peer and channel
   std::vector<in_lane> ins_;

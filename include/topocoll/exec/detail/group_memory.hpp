@@ -8,7 +8,6 @@
 #include <unistd.h>
 
 #include <atomic>
-#include <bit>
 #include <cerrno>
 #include <climits>
 #include <cstddef>
@@ -74,6 +73,7 @@ struct alignas(cache_line) rank_record {
   // Sleeping and waking, see endpoint.hpp.
   alignas(cache_line) std::atomic<std::uint32_t> bell;
   std::atomic<std::uint32_t> asleep;
+  std::atomic<std::int32_t> core;  // where the rank was last seen
 
   // For messages to people: whom this rank waits for, and when it last said so.
   alignas(cache_line) std::atomic<std::uint32_t> waits_for;
@@ -90,7 +90,6 @@ struct alignas(cache_line) group_header {
   std::uint64_t total_bytes;
   std::atomic<std::uint32_t> ready;     // 1 when everything above and all records are written
   std::atomic<std::uint32_t> attached;  // ranks that have attached at some time
-  std::atomic<std::uint64_t> cores[core_set::words];  // that any rank may use
 
   alignas(cache_line) std::atomic<std::uint32_t> broken;  // 0 whole, 1 the cause is being written, 2 broken
   std::uint32_t code;
@@ -193,6 +192,7 @@ class group_memory {
     for (std::uint32_t r = 0; r < shape_.ranks; ++r) {
       auto* record = ::new (static_cast<void*>(mapping_.data() + shape_.records_at() + r * sizeof(rank_record))) rank_record{};
       record->waits_for.store(nobody, std::memory_order_relaxed);
+      record->core.store(-1, std::memory_order_relaxed);
     }
     // Lane controls and slot headers start as zeros, which is what fresh pages hold: they are not touched here.
     h->ready.store(1, std::memory_order_release);
@@ -241,8 +241,6 @@ class group_memory {
     it.started.store(me.started, std::memory_order_relaxed);
     it.pid_namespace.store(me.namespace_id, std::memory_order_relaxed);
     put_text(it.host, sizeof it.host, host);
-    const core_set cores = usable_cores();
-    for (std::size_t w = 0; w < core_set::words; ++w) header().cores[w].fetch_or(cores.bits[w], std::memory_order_relaxed);
     presence expected = presence::absent;
     if (!it.state.compare_exchange_strong(expected, presence::present, std::memory_order_acq_rel)) return false;
     header().attached.fetch_add(1, std::memory_order_acq_rel);
@@ -261,13 +259,6 @@ class group_memory {
     put_text(it.fate, sizeof it.fate, fate);
     it.state.store(presence::dead, std::memory_order_release);
     ring_all();
-  }
-
-  /// True when there are more ranks than cores that any of them may use. Until all have attached it may say so wrongly.
-  [[nodiscard]] bool crowded() const noexcept {
-    std::uint32_t cores = 0;
-    for (const auto& word : header().cores) cores += static_cast<std::uint32_t>(std::popcount(word.load(std::memory_order_relaxed)));
-    return shape_.ranks > cores;
   }
 
   [[nodiscard]] bool broken() const noexcept { return header().broken.load(std::memory_order_acquire) != 0; }

@@ -2,7 +2,6 @@
 #pragma once
 // What Linux tells about a process: whether it is the one we knew, what it is doing, where it runs.
 #include <fcntl.h>
-#include <sched.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -90,22 +89,6 @@ struct process_state {
     case 't': return "stopped by a debugger";
     default: return "in an unknown state";
   }
-}
-
-/// Cores that this thread may use, one bit each; more than 1024 are not looked at.
-struct core_set {
-  static constexpr std::size_t words = 16;
-  std::uint64_t bits[words] = {};
-};
-
-[[nodiscard]] inline core_set usable_cores() noexcept {
-  core_set mine;
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  if (::sched_getaffinity(0, sizeof set, &set) != 0) return mine;
-  for (std::size_t c = 0; c < 64 * core_set::words && c < CPU_SETSIZE; ++c)
-    if (CPU_ISSET(c, &set)) mine.bits[c / 64] |= std::uint64_t{1} << (c % 64);
-  return mine;
 }
 
 [[nodiscard]] inline std::string host_name() {

@@ -9,7 +9,6 @@
 #include <string_view>
 #include <utility>
 #include <vector>
-
 #include <topocoll/io/recording.hpp>
 
 namespace topocoll { inline namespace v0 { namespace io {
@@ -207,7 +206,8 @@ inline result<std::string> recorded_tree::read(const std::string& path) const {
 
 inline result<std::vector<std::string>> recorded_tree::list(const std::string& path) const {
   const std::string real = resolve(path, false);
-  if (real.empty() || !is_directory(real)) return fail(errc::not_found, "the recording has no directory '" + path + "'");
+  if (real.empty() || !is_directory(real))
+    return fail(errc::not_found, "the recording has no directory '" + path + "'");
   const std::string prefix = real == "/" ? real : real + '/';
   std::vector<std::string> names;
   auto it = std::lower_bound(entries_.begin(), entries_.end(), prefix,

@@ -8,7 +8,6 @@
 #include <string_view>
 #include <utility>
 #include <vector>
-
 #include <topocoll/read/sysfs.hpp>
 
 namespace topocoll { inline namespace v0 { namespace read {
@@ -26,7 +25,11 @@ inline bool looks_like_pci(std::string_view name) {
 
 inline bool matters(std::uint32_t class_code) {
   switch (class_code >> 16U) {
-    case 0x01: case 0x02: case 0x03: case 0x0b: case 0x12: return true;
+    case 0x01:
+    case 0x02:
+    case 0x03:
+    case 0x0b:
+    case 0x12: return true;
     default: return pci_subclass(class_code) == pci_class_bridge || pci_subclass(class_code) == pci_class_other_bridge;
   }
 }
@@ -82,7 +85,8 @@ class sysfs_walk {
   /// True once the deadline has passed; says so the first time.
   [[nodiscard]] bool late(const char* where) {
     if (!until_.passed()) return false;
-    if (!late_) note(severity::warning, where, "the deadline passed while the machine was read; what follows is missing");
+    if (!late_)
+      note(severity::warning, where, "the deadline passed while the machine was read; what follows is missing");
     late_ = true;
     return true;
   }
@@ -97,7 +101,9 @@ class sysfs_walk {
     for (const std::string& name : *names) {
       if (name.substr(0, 4) != "node") continue;
       const auto number = small_number(std::string_view(name).substr(4), 65535);
-      if (!number || name != "node" + std::to_string(*number) || late("/sys/devices/system/node") || !tree_.list(base + "/" + name)) continue;
+      if (!number || name != "node" + std::to_string(*number) || late("/sys/devices/system/node") ||
+          !tree_.list(base + "/" + name))
+        continue;
       if (enough(m_.domains.size(), 4096, "/sys/devices/system/node")) break;
       sysfs_numa d;
       d.number = *number;
@@ -111,7 +117,8 @@ class sysfs_walk {
       }
       m_.domains.push_back(std::move(d));
     }
-    std::sort(m_.domains.begin(), m_.domains.end(), [](const sysfs_numa& a, const sysfs_numa& b) { return a.number < b.number; });
+    std::sort(m_.domains.begin(), m_.domains.end(),
+              [](const sysfs_numa& a, const sysfs_numa& b) { return a.number < b.number; });
     // POWER9 and later show the memory of each GPU as a NUMA domain.
     if (const auto gpus = tree_.list("/proc/driver/nvidia/gpus"))
       for (const std::string& gpu : *gpus) {
@@ -128,7 +135,8 @@ class sysfs_walk {
     const std::string base = "/sys/bus/pci/devices";
     const auto names = tree_.list(base);
     if (!names) {
-      note(severity::warning, base, "no PCI devices can be seen: neither GPUs nor adapters are known", names.error().what);
+      note(severity::warning, base, "no PCI devices can be seen: neither GPUs nor adapters are known",
+           names.error().what);
       return;
     }
     std::vector<std::string> with_port;
@@ -179,7 +187,8 @@ class sysfs_walk {
   }
 
   /// Target of a class link, and the PCI function nearest to the device in it.
-  [[nodiscard]] std::pair<std::string, std::string> device_of(const std::string& folder, const std::string& name) const {
+  [[nodiscard]] std::pair<std::string, std::string> device_of(const std::string& folder,
+                                                              const std::string& name) const {
     std::string target;
     if (auto link = tree_.link(folder + "/" + name)) target = std::move(*link);
     auto names = pci_names_in(target);
@@ -245,7 +254,8 @@ class sysfs_walk {
           p.rate = infiniband_rate_of(text(at + "rate"));
           r.ports.push_back(std::move(p));
         }
-      std::sort(r.ports.begin(), r.ports.end(), [](const sysfs_rdma_port& a, const sysfs_rdma_port& b) { return a.number < b.number; });
+      std::sort(r.ports.begin(), r.ports.end(),
+                [](const sysfs_rdma_port& a, const sysfs_rdma_port& b) { return a.number < b.number; });
       m_.rdma.push_back(std::move(r));
     }
   }
