@@ -4,3 +4,4 @@
 // Written by tests/lint/umbrellas.py.
 #include <topocoll/bench/nccl_style.hpp>
 #include <topocoll/bench/row.hpp>
+#include <topocoll/bench/sweep.hpp>

@@ -3,10 +3,13 @@
 // All of plan/ that needs no optional library: collectives, bounds, schedules, proofs and prices.
 // Written by tests/lint/umbrellas.py.
 #include <topocoll/plan/bound.hpp>
+#include <topocoll/plan/choose.hpp>
 #include <topocoll/plan/collective.hpp>
 #include <topocoll/plan/cost.hpp>
+#include <topocoll/plan/explain.hpp>
 #include <topocoll/plan/levels.hpp>
 #include <topocoll/plan/lower.hpp>
+#include <topocoll/plan/planners.hpp>
 #include <topocoll/plan/problem.hpp>
 #include <topocoll/plan/program.hpp>
 #include <topocoll/plan/schedule.hpp>

@@ -8,6 +8,7 @@
 #include <topocoll/probe/expectation.hpp>
 #include <topocoll/probe/link_checks.hpp>
 #include <topocoll/probe/memory.hpp>
+#include <topocoll/probe/preflight.hpp>
 #include <topocoll/probe/report.hpp>
 #include <topocoll/probe/report_text.hpp>
 #include <topocoll/probe/sampler.hpp>

@@ -1,18 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the collectives compute, against a serial recomputation, on every transport whose ranks can be threads.
-#include <gtest/gtest.h>
-
 #include <algorithm>
 #include <atomic>
 #include <cmath>
+#include <contract/groups.hpp>
 #include <cstdint>
 #include <cstring>
 #include <string>
 #include <vector>
-
-#include <contract/groups.hpp>
 #include <topocoll/exec/communicator.hpp>
 #include <topocoll/exec/float16.hpp>
+#include <gtest/gtest.h>
 
 namespace {
 
@@ -24,12 +22,15 @@ constexpr dtype all_types[] = {dtype::int8,   dtype::uint8,   dtype::int32,   dt
 constexpr reduce_op all_ops[] = {reduce_op::sum, reduce_op::prod, reduce_op::min, reduce_op::max, reduce_op::avg};
 
 bool is_unsigned(dtype t) { return t == dtype::uint8 || t == dtype::uint32 || t == dtype::uint64; }
-bool is_integer(dtype t) { return t != dtype::float16 && t != dtype::float32 && t != dtype::float64 && t != dtype::bfloat16; }
+bool is_integer(dtype t) {
+  return t != dtype::float16 && t != dtype::float32 && t != dtype::float64 && t != dtype::bfloat16;
+}
 
 // Small whole numbers, so that every order of additions and multiplications gives the same exact result in every type.
 int value(reduce_op op, dtype t, std::uint32_t rank, std::uint64_t i) {
   const std::uint64_t h = rank * 2654435761U + i * 40503U + (i >> 3U);
-  if (op == reduce_op::prod) return (h >> 4U) % 11 == 0 && rank < 6 ? 2 : ((h >> 4U) % 3 == 0 && !is_unsigned(t) ? -1 : 1);
+  if (op == reduce_op::prod)
+    return (h >> 4U) % 11 == 0 && rank < 6 ? 2 : ((h >> 4U) % 3 == 0 && !is_unsigned(t) ? -1 : 1);
   const int small = static_cast<int>((h >> 4U) % 7);
   return is_unsigned(t) ? small : small - 3;
 }
@@ -69,10 +70,12 @@ double reduced(reduce_op op, dtype t, std::uint32_t n, std::uint64_t i) {
 }
 
 template <class C>
-std::string check(C& comm, collective_kind kind, std::uint32_t root, std::uint64_t count, dtype t, reduce_op op, bool in_place) {
+std::string check(C& comm, collective_kind kind, std::uint32_t root, std::uint64_t count, dtype t, reduce_op op,
+                  bool in_place) {
   const std::uint32_t n = comm.size(), me = comm.rank().value;
   const std::uint64_t size = size_of(t).value;
-  const bool gathers = kind == collective_kind::all_gather, scatters = kind == collective_kind::reduce_scatter, swaps = kind == collective_kind::all_to_all;
+  const bool gathers = kind == collective_kind::all_gather, scatters = kind == collective_kind::reduce_scatter,
+             swaps = kind == collective_kind::all_to_all;
   const std::uint64_t ins = (scatters || swaps ? n : 1) * count, outs = (gathers || swaps ? n : 1) * count;
   std::vector<std::byte> in(ins * size), out(outs * size, std::byte{0xee}), want(outs * size, std::byte{0xee});
   const auto own = [&](std::uint32_t rank, std::uint64_t i) { return value(op, t, rank, i); };
@@ -81,11 +84,16 @@ std::string check(C& comm, collective_kind kind, std::uint32_t root, std::uint64
   const bool has_output = kind != collective_kind::reduce || me == root;
   for (std::uint64_t i = 0; i < outs && has_output; ++i) {
     double x = 0;
-    if (gathers) x = own(static_cast<std::uint32_t>(i / count), i % count);
-    else if (swaps) x = own(static_cast<std::uint32_t>(i / count), me * count + i % count);
-    else if (scatters) x = reduced(op, t, n, me * count + i);
-    else if (kind == collective_kind::broadcast) x = own(root, i);
-    else x = reduced(op, t, n, i);
+    if (gathers)
+      x = own(static_cast<std::uint32_t>(i / count), i % count);
+    else if (swaps)
+      x = own(static_cast<std::uint32_t>(i / count), me * count + i % count);
+    else if (scatters)
+      x = reduced(op, t, n, me * count + i);
+    else if (kind == collective_kind::broadcast)
+      x = own(root, i);
+    else
+      x = reduced(op, t, n, i);
     put(want, t, i, x);
   }
   const std::vector<std::byte> before = in;
@@ -101,13 +109,14 @@ std::string check(C& comm, collective_kind kind, std::uint32_t root, std::uint64
   }
   const auto done = comm.run(kind, {root}, from, to, count, t, {.op = op});
   if (!done) return done.error().message();
-  const std::string name = std::string(to_string(kind)) + " of " + std::to_string(count) + " " + std::string(to_string(t)) + " " + std::string(to_string(op)) +
-                           (in_place ? " in place" : "");
+  const std::string name = std::string(to_string(kind)) + " of " + std::to_string(count) + " " +
+                           std::string(to_string(t)) + " " + std::string(to_string(op)) + (in_place ? " in place" : "");
   if (!in_place && in != before) return name + " changed its input";
   if (in_place && !has_output) return "";
   const auto* got = static_cast<const std::byte*>(to);
   for (std::uint64_t i = 0; i < outs; ++i)
-    if (std::memcmp(got + i * size, want.data() + i * size, size) != 0) return name + " is wrong at " + std::to_string(i);
+    if (std::memcmp(got + i * size, want.data() + i * size, size) != 0)
+      return name + " is wrong at " + std::to_string(i);
   return "";
 }
 
@@ -121,7 +130,8 @@ std::vector<std::string> on_communicators(std::vector<T> group, const communicat
 }
 
 void expect_no_complaints(const std::vector<std::string>& answers) {
-  for (std::size_t r = 0; r < answers.size(); ++r) EXPECT_EQ(answers[r], "") << "rank " << r << " of " << answers.size();
+  for (std::size_t r = 0; r < answers.size(); ++r)
+    EXPECT_EQ(answers[r], "") << "rank " << r << " of " << answers.size();
 }
 
 template <class G>
@@ -129,8 +139,9 @@ class collective_contract : public ::testing::Test {};
 using kinds = ::testing::Types<groups::inproc, groups::shm_in_threads, groups::faulty_inproc>;
 TYPED_TEST_SUITE(collective_contract, kinds);
 
-constexpr collective_kind all_kinds[] = {collective_kind::all_reduce, collective_kind::all_gather, collective_kind::reduce_scatter,
-                                         collective_kind::broadcast,  collective_kind::reduce,     collective_kind::all_to_all};
+constexpr collective_kind all_kinds[] = {collective_kind::all_reduce,     collective_kind::all_gather,
+                                         collective_kind::reduce_scatter, collective_kind::broadcast,
+                                         collective_kind::reduce,         collective_kind::all_to_all};
 
 TYPED_TEST(collective_contract, computes_for_every_number_of_ranks_and_odd_counts) {
   for (std::uint32_t n = 1; n <= 17; ++n) {
@@ -140,7 +151,9 @@ TYPED_TEST(collective_contract, computes_for_every_number_of_ranks_and_odd_count
           for (const bool in_place : {false, true}) {
             if (in_place && kind == collective_kind::all_to_all) continue;
             const std::uint32_t root = static_cast<std::uint32_t>(count) % n;
-            if (const std::string bad = check(comm, kind, root, count, dtype::float32, reduce_op::sum, in_place); !bad.empty()) return bad;
+            if (const std::string bad = check(comm, kind, root, count, dtype::float32, reduce_op::sum, in_place);
+                !bad.empty())
+              return bad;
           }
         }
       }
@@ -172,8 +185,11 @@ TYPED_TEST(collective_contract, computes_large_buffers_in_windows) {
       for (const collective_kind kind : all_kinds)
         for (const bool in_place : {false, true}) {
           if (in_place && kind == collective_kind::all_to_all) continue;
-          if (const std::string bad = check(comm, kind, 1, 100'003, dtype::float32, reduce_op::sum, in_place); !bad.empty()) return bad;
-          if (const std::string bad = check(comm, kind, 0, 70'001, dtype::int8, reduce_op::avg, in_place); !bad.empty()) return bad;
+          if (const std::string bad = check(comm, kind, 1, 100'003, dtype::float32, reduce_op::sum, in_place);
+              !bad.empty())
+            return bad;
+          if (const std::string bad = check(comm, kind, 0, 70'001, dtype::int8, reduce_op::avg, in_place); !bad.empty())
+            return bad;
         }
       return "";
     }));
@@ -186,7 +202,8 @@ TYPED_TEST(collective_contract, runs_every_flat_algorithm_that_is_adopted) {
       for (const collective_kind kind : all_kinds) {
         for (int a = 0; a <= static_cast<int>(plan::algorithm::one_shot); ++a) {
           for (const std::uint32_t slices : {1U, 3U}) {
-            const auto plan = plan::flat_schedule(kind, n, {n - 1}, static_cast<plan::algorithm>(a), {.slices = slices});
+            const auto plan =
+                plan::flat_schedule(kind, n, {n - 1}, static_cast<plan::algorithm>(a), {.slices = slices});
             if (!plan) continue;
             if (const auto taken = comm.adopt(*plan); !taken) return taken.error().message();
             for (const std::uint64_t count : {1, 5, 17, 20'011})
@@ -210,12 +227,15 @@ TYPED_TEST(collective_contract, gives_the_same_bits_on_all_ranks_where_rounding_
       expect_no_complaints(on_communicators(TypeParam::make(n), {}, [&](auto& comm) -> std::string {
         const std::uint32_t me = comm.rank().value;
         std::vector<float> x(count);
-        for (std::size_t i = 0; i < count; ++i) x[i] = std::ldexp(1.0F + static_cast<float>(i % 97) / 97.0F, static_cast<int>((i + me * 5) % 24));
+        for (std::size_t i = 0; i < count; ++i)
+          x[i] = std::ldexp(1.0F + static_cast<float>(i % 97) / 97.0F, static_cast<int>((i + me * 5) % 24));
         if (auto ok = comm.all_reduce(x); !ok) return ok.error().message();
         results[me] = x;
         return "";
       }));
-      for (std::uint32_t r = 1; r < n; ++r) EXPECT_EQ(std::memcmp(results[r].data(), results[0].data(), count * sizeof(float)), 0) << "rank " << r << " of " << n << ", " << count;
+      for (std::uint32_t r = 1; r < n; ++r)
+        EXPECT_EQ(std::memcmp(results[r].data(), results[0].data(), count * sizeof(float)), 0)
+            << "rank " << r << " of " << n << ", " << count;
     }
   }
 }
@@ -270,16 +290,21 @@ TYPED_TEST(collective_contract, notices_every_way_in_which_calls_can_differ) {
   const auto reduce_of = [](std::size_t count) {
     return [count](auto& comm) { return comm.all_reduce(std::vector<float>(count, 1.0F)); };
   };
-  expect_mismatch<TypeParam>(reduce_of(100), reduce_of(101));            // count, same plan
-  expect_mismatch<TypeParam>(reduce_of(100), reduce_of(1'000'000));      // count, another plan
-  expect_mismatch<TypeParam>(reduce_of(100), [](auto& comm) { return comm.all_reduce(std::vector<std::int32_t>(100)); });
+  expect_mismatch<TypeParam>(reduce_of(100), reduce_of(101));        // count, same plan
+  expect_mismatch<TypeParam>(reduce_of(100), reduce_of(1'000'000));  // count, another plan
+  expect_mismatch<TypeParam>(reduce_of(100),
+                             [](auto& comm) { return comm.all_reduce(std::vector<std::int32_t>(100)); });
   expect_mismatch<TypeParam>(reduce_of(100), [](auto& comm) { return comm.barrier(); });
   expect_mismatch<TypeParam>(reduce_of(100), [](auto& comm) { return comm.broadcast(std::vector<float>(100), {0}); });
   expect_mismatch<TypeParam>([](auto& comm) { return comm.broadcast(std::vector<float>(100), {0}); },
                              [](auto& comm) { return comm.broadcast(std::vector<float>(100), {2}); });
   expect_mismatch<TypeParam>(
-      [](auto& comm) { return comm.adopt(plan::flat_schedule(collective_kind::all_reduce, 3, {}, plan::algorithm::ring).value()); },
-      [](auto& comm) { return comm.adopt(plan::flat_schedule(collective_kind::all_reduce, 3, {}, plan::algorithm::direct).value()); });
+      [](auto& comm) {
+        return comm.adopt(plan::flat_schedule(collective_kind::all_reduce, 3, {}, plan::algorithm::ring).value());
+      },
+      [](auto& comm) {
+        return comm.adopt(plan::flat_schedule(collective_kind::all_reduce, 3, {}, plan::algorithm::direct).value());
+      });
 }
 
 }  // namespace

@@ -3,9 +3,7 @@
 #include <cmath>
 #include <cstddef>
 #include <vector>
-
 #include <topocoll/plan/cost.hpp>
-
 #include <gtest/gtest.h>
 
 namespace topo = topocoll::topo;

@@ -6,7 +6,6 @@
 #include <thread>
 #include <utility>
 #include <vector>
-
 #include <topocoll/exec/faulty.hpp>
 #include <topocoll/exec/inproc.hpp>
 #include <topocoll/exec/shm.hpp>
@@ -17,7 +16,9 @@ using namespace topocoll;
 
 struct inproc {
   using transport = inproc_transport;
-  static std::vector<transport> make(std::uint32_t ranks, const group_options& options = {}) { return make_inproc_group(ranks, options).value(); }
+  static std::vector<transport> make(std::uint32_t ranks, const group_options& options = {}) {
+    return make_inproc_group(ranks, options).value();
+  }
 };
 
 struct shm_in_threads {
@@ -46,8 +47,8 @@ struct faulty_inproc {
   }
 };
 
-/// Runs `body(transport)` for every rank on a thread of its own; what they give back, by rank. A transport lives as long as
-/// its thread, as in a program.
+/// Runs `body(transport)` for every rank on a thread of its own; what they give back, by rank. A transport lives as
+/// long as its thread, as in a program.
 template <class T, class Body>
 auto on_all(std::vector<T> group, Body body) {
   using answer = decltype(body(group[0]));

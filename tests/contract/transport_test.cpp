@@ -1,16 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // The laws of the Transport concept, for every transport whose ranks can be threads.
-#include <gtest/gtest.h>
-
 #include <atomic>
+#include <contract/groups.hpp>
 #include <cstdint>
 #include <cstring>
 #include <string>
 #include <thread>
 #include <vector>
-
-#include <contract/groups.hpp>
 #include <topocoll/exec/transport.hpp>
+#include <gtest/gtest.h>
 
 namespace {
 
@@ -60,7 +58,8 @@ TYPED_TEST(transport_contract, knows_rank_size_and_channels) {
 }
 
 TYPED_TEST(transport_contract, carries_every_size_between_all_pairs) {
-  const std::vector<std::size_t> sizes = {0, 1, 2, 3, 5, 7, 8, 17, 39, 40, 41, 64, 1000, 4096, 8191, 8192, 32768, 32769, 100001, 300000, 1000003};
+  const std::vector<std::size_t> sizes = {0,  1,    2,    3,    5,    7,     8,     17,     39,     40,     41,
+                                          64, 1000, 4096, 8191, 8192, 32768, 32769, 100001, 300000, 1000003};
   for (const std::uint32_t n : {2U, 3U, 5U}) {
     expect_no_complaints(groups::on_all(TypeParam::make(n), [&](auto& t) -> std::string {
       const std::uint32_t me = t.rank().value;
@@ -76,7 +75,8 @@ TYPED_TEST(transport_contract, carries_every_size_between_all_pairs) {
         }
         if (const std::string bad = wait_for(t, t.post(out, in)); !bad.empty()) return bad;
         for (std::uint32_t peer = 0; peer < n; ++peer)
-          if (peer != me && got[peer] != message(peer, me, s, sizes[s])) return "wrong bytes from rank " + std::to_string(peer) + " at size " + std::to_string(sizes[s]);
+          if (peer != me && got[peer] != message(peer, me, s, sizes[s]))
+            return "wrong bytes from rank " + std::to_string(peer) + " at size " + std::to_string(sizes[s]);
       }
       return "";
     }));
@@ -170,21 +170,30 @@ TYPED_TEST(transport_contract, gives_back_whichever_ticket_is_done) {
 }
 
 TYPED_TEST(transport_contract, combines_what_arrives) {
-  for (const std::size_t n : {std::size_t{1}, std::size_t{7}, std::size_t{10}, std::size_t{11}, std::size_t{5000}, std::size_t{50000}}) {
+  for (const std::size_t n :
+       {std::size_t{1}, std::size_t{7}, std::size_t{10}, std::size_t{11}, std::size_t{5000}, std::size_t{50000}}) {
     expect_no_complaints(groups::on_all(TypeParam::make(2), [n](auto& t) -> std::string {
       const std::uint32_t me = t.rank().value;
       std::vector<std::int32_t> mine(n), apart(n), together;
       for (std::size_t i = 0; i < n; ++i) mine[i] = static_cast<std::int32_t>(i * (me + 1));
       together = mine;
       const outgoing o{{1 - me}, 0, 5, std::as_bytes(std::span(mine))};
-      const incoming into_other{{1 - me}, 0, 5, std::as_writable_bytes(std::span(apart)),
+      const incoming into_other{{1 - me},
+                                0,
+                                5,
+                                std::as_writable_bytes(std::span(apart)),
                                 combine{dtype::int32, reduce_op::sum, reinterpret_cast<const std::byte*>(mine.data())}};
       if (const std::string bad = wait_for(t, t.post({&o, 1}, {&into_other, 1})); !bad.empty()) return bad;
-      const incoming into_self{{1 - me}, 0, 5, std::as_writable_bytes(std::span(together)),
-                               combine{dtype::int32, reduce_op::max, reinterpret_cast<const std::byte*>(together.data())}};
+      const incoming into_self{
+          {1 - me},
+          0,
+          5,
+          std::as_writable_bytes(std::span(together)),
+          combine{dtype::int32, reduce_op::max, reinterpret_cast<const std::byte*>(together.data())}};
       if (const std::string bad = wait_for(t, t.post({&o, 1}, {&into_self, 1})); !bad.empty()) return bad;
       for (std::size_t i = 0; i < n; ++i)
-        if (apart[i] != static_cast<std::int32_t>(3 * i) || together[i] != static_cast<std::int32_t>(2 * i)) return "wrong at " + std::to_string(i);
+        if (apart[i] != static_cast<std::int32_t>(3 * i) || together[i] != static_cast<std::int32_t>(2 * i))
+          return "wrong at " + std::to_string(i);
       return "";
     }));
   }
@@ -324,7 +333,8 @@ TYPED_TEST(transport_contract, names_the_rank_whose_tag_or_size_differs) {
       const ticket mine = *k;
       auto done = t.wait_any({&mine, 1}, far());
       if (done) return fail(errc::bug, "it succeeded");
-      if (into != std::vector<std::byte>(100, std::byte{9})) return fail(errc::bug, "data that were not expected were used");
+      if (into != std::vector<std::byte>(100, std::byte{9}))
+        return fail(errc::bug, "data that were not expected were used");
       return done.error();
     });
     for (const failure& f : told) {
@@ -363,7 +373,8 @@ TYPED_TEST(transport_contract, names_the_rank_at_the_root_of_a_chain_of_waits) {
 }
 
 TYPED_TEST(transport_contract, uses_the_buffer_of_a_send_no_more_after_a_failure) {
-  // The sender gives up on a large message and overwrites it; a receiver that still read it would be a race for the sanitizer.
+  // The sender gives up on a large message and overwrites it; a receiver that still read it would be a race for the
+  // sanitizer.
   groups::on_all(TypeParam::make(2), [](auto& t) -> int {
     std::vector<std::byte> data(4U << 20U, std::byte{1});
     if (t.rank().value == 0) {

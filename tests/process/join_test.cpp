@@ -1,19 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // join_shm: processes that do not descend from one another meet under a name.
-#include <gtest/gtest.h>
-
+#include <cstdint>
 #include <fcntl.h>
 #include <signal.h>
+#include <string>
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-#include <cstdint>
-#include <string>
 #include <vector>
-
 #include <topocoll/exec/communicator.hpp>
 #include <topocoll/exec/shm.hpp>
+#include <gtest/gtest.h>
 
 namespace {
 
@@ -53,7 +50,8 @@ struct process {
   std::string answer() {
     std::string text;
     char buffer[512];
-    for (ssize_t n; (n = ::read(answer_from, buffer, sizeof buffer)) > 0;) text.append(buffer, static_cast<std::size_t>(n));
+    for (ssize_t n; (n = ::read(answer_from, buffer, sizeof buffer)) > 0;)
+      text.append(buffer, static_cast<std::size_t>(n));
     ::close(answer_from);
     ::waitpid(pid, nullptr, 0);
     return text;

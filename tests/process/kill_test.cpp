@@ -1,21 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 // Ranks are processes, and some of them die, stop, or leave in the middle of a collective.
-#include <gtest/gtest.h>
-
+#include <cstdint>
+#include <cstdlib>
 #include <dirent.h>
+#include <set>
 #include <signal.h>
+#include <string>
 #include <sys/types.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-#include <cstdint>
-#include <cstdlib>
-#include <set>
-#include <string>
 #include <vector>
-
 #include <topocoll/exec/communicator.hpp>
 #include <topocoll/exec/local.hpp>
+#include <gtest/gtest.h>
 
 namespace {
 
@@ -31,10 +28,11 @@ std::set<std::string> shared_memory() {
   return names;
 }
 
-/// All-reduces until something fails; rank `victim` does `deed` after `calls` of them. Gives the time from that call's start to
-/// the failure, and the failure, as "<ms> <code> <sentence>".
+/// All-reduces until something fails; rank `victim` does `deed` after `calls` of them. Gives the time from that call's
+/// start to the failure, and the failure, as "<ms> <code> <sentence>".
 template <class Deed>
-std::vector<rank_exit> reduce_until_it_fails(std::uint32_t ranks, std::uint32_t victim, std::size_t elements, seconds timeout, Deed deed, seconds allowed = 20_s) {
+std::vector<rank_exit> reduce_until_it_fails(std::uint32_t ranks, std::uint32_t victim, std::size_t elements,
+                                             seconds timeout, Deed deed, seconds allowed = 20_s) {
   auto exits = run_local_ranks(
       ranks, {.grace = 0.2_s},
       [&](shm_transport& t) -> result<std::string> {
@@ -45,7 +43,9 @@ std::vector<rank_exit> reduce_until_it_fails(std::uint32_t ranks, std::uint32_t 
           if (comm.rank().value == victim && k == 20) deed();
           auto done = comm.all_reduce(x, {.op = reduce_op::max, .timeout = timeout});
           const auto ms = static_cast<int>((steady_clock::now() - start).value * 1e3);
-          if (!done) return std::to_string(ms) + " " + std::to_string(static_cast<int>(done.error().code)) + " " + done.error().what;
+          if (!done)
+            return std::to_string(ms) + " " + std::to_string(static_cast<int>(done.error().code)) + " " +
+                   done.error().what;
         }
       },
       deadline::in(allowed));
@@ -90,7 +90,9 @@ TEST(killed_rank, is_noticed_by_its_peers_without_a_launcher) {
     const ticket k = t.post({}, {&i, 1}).value();
     const seconds start = steady_clock::now();
     auto done = t.wait_any({&k, 1}, deadline::in(10_s));
-    std::string text = done ? "it succeeded" : std::to_string(static_cast<int>((steady_clock::now() - start).value * 1e3)) + " " + done.error().what;
+    std::string text =
+        done ? "it succeeded"
+             : std::to_string(static_cast<int>((steady_clock::now() - start).value * 1e3)) + " " + done.error().what;
     (void)!::write(pipe_ends[1], text.data(), text.size());
     ::_exit(0);
   }
@@ -114,7 +116,8 @@ TEST(killed_rank, is_noticed_by_its_peers_without_a_launcher) {
 }
 
 TEST(stopped_rank, is_named_as_alive_but_silent_at_the_deadline) {
-  const auto exits = reduce_until_it_fails(3, 1, 1000, 1_s, [] { ::kill(::getpid(), SIGSTOP); }, 3_s);
+  const auto exits = reduce_until_it_fails(
+      3, 1, 1000, 1_s, [] { ::kill(::getpid(), SIGSTOP); }, 3_s);
   ASSERT_EQ(exits.size(), 3U);
   for (const std::uint32_t r : {0U, 2U}) {
     ASSERT_TRUE(exits[r].outcome) << exits[r].outcome.error().message();
@@ -137,7 +140,8 @@ TEST(leaving_rank, is_named_with_its_exit_code) {
   EXPECT_FALSE(exits[0].outcome);
   for (const std::uint32_t r : {1U, 2U}) {
     ASSERT_TRUE(exits[r].outcome);
-    EXPECT_NE(exits[r].outcome->find("rank 0 (pid " + std::to_string(exits[0].pid)), std::string::npos) << *exits[r].outcome;
+    EXPECT_NE(exits[r].outcome->find("rank 0 (pid " + std::to_string(exits[0].pid)), std::string::npos)
+        << *exits[r].outcome;
     EXPECT_LT(first_number(*exits[r].outcome), 2000) << *exits[r].outcome;
   }
 }
@@ -156,7 +160,9 @@ TEST(failing_body, reaches_the_other_ranks_with_its_reason) {
   ASSERT_FALSE((*exits)[1].outcome);
   EXPECT_EQ((*exits)[1].outcome.error().code, errc::not_found);
   EXPECT_EQ((*exits)[1].exit_code, 1);
-  for (const std::uint32_t r : {0U, 2U}) EXPECT_NE((*exits)[r].outcome.value().find("the input file is not there"), std::string::npos) << *(*exits)[r].outcome;
+  for (const std::uint32_t r : {0U, 2U})
+    EXPECT_NE((*exits)[r].outcome.value().find("the input file is not there"), std::string::npos)
+        << *(*exits)[r].outcome;
 }
 
 }  // namespace

@@ -1,19 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // run_local_ranks: starting, carrying answers back, ending in every way.
-#include <gtest/gtest.h>
-
-#include <signal.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
 #include <cstdint>
 #include <numeric>
+#include <signal.h>
 #include <stdexcept>
 #include <string>
+#include <sys/wait.h>
+#include <unistd.h>
 #include <vector>
-
 #include <topocoll/exec/communicator.hpp>
 #include <topocoll/exec/local.hpp>
+#include <gtest/gtest.h>
 
 namespace {
 
@@ -47,7 +44,8 @@ TEST(run_local_ranks, gives_every_rank_its_number_and_carries_its_answer_back) {
           if (auto ok = comm.all_reduce(x); !ok) return ok.error();
           for (std::size_t i = 0; i < x.size(); ++i)
             if (x[i] != static_cast<std::int64_t>(i * n + n * (n - 1) / 2)) return fail(errc::bug, "wrong sum");
-          return "rank " + std::to_string(comm.rank().value) + std::string(comm.rank().value * 100'000, '.');  // more than a pipe holds
+          return "rank " + std::to_string(comm.rank().value) +
+                 std::string(comm.rank().value * 100'000, '.');  // more than a pipe holds
         },
         deadline::in(30_s));
     ASSERT_TRUE(exits) << exits.error().message();
@@ -63,14 +61,16 @@ TEST(run_local_ranks, gives_every_rank_its_number_and_carries_its_answer_back) {
 }
 
 TEST(run_local_ranks, refuses_no_ranks) {
-  const auto exits = run_local_ranks(0, {}, [](shm_transport&) -> result<std::string> { return std::string(); }, deadline::in(1_s));
+  const auto exits = run_local_ranks(
+      0, {}, [](shm_transport&) -> result<std::string> { return std::string(); }, deadline::in(1_s));
   ASSERT_FALSE(exits);
   EXPECT_EQ(exits.error().code, errc::invalid_argument);
 }
 
 TEST(run_local_ranks, turns_an_exception_into_a_failure) {
   const auto exits = run_local_ranks(
-      2, {}, [](shm_transport& t) -> result<std::string> {
+      2, {},
+      [](shm_transport& t) -> result<std::string> {
         if (t.rank().value == 0) throw std::runtime_error("out of ideas");
         return std::string("fine");
       },

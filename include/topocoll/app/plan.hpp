@@ -8,7 +8,6 @@
 #include <string_view>
 #include <utility>
 #include <vector>
-
 #include <topocoll/app/options.hpp>
 #include <topocoll/app/sink.hpp>
 #include <topocoll/app/topo.hpp>
@@ -20,7 +19,6 @@
 #include <topocoll/plan/codec.hpp>
 #include <topocoll/plan/explain.hpp>
 #include <topocoll/plan/planners.hpp>
-
 #include <CLI/CLI.hpp>
 
 namespace topocoll { inline namespace v0 { namespace app {
@@ -28,7 +26,7 @@ namespace topocoll { inline namespace v0 { namespace app {
 /// Where the ranks of a plan sit.
 struct rank_placement {
   std::optional<std::uint32_t> ranks;  ///< how many; all GPUs, or four processes where there is none
-  std::string order;                   ///< packed, scattered, round_robin, random:SEED; empty: as the source says, else packed
+  std::string order;  ///< packed, scattered, round_robin, random:SEED; empty: as the source says, else packed
 };
 
 /// Nodes of the ranks: GPUs in the wished order, or, on a machine without GPUs, NUMA domains, each with its share of the
@@ -60,7 +58,8 @@ struct plan_options {
   if (word.starts_with(random) && word.size() > random.size() && word.size() < random.size() + 19 &&
       word.find_first_not_of("0123456789", random.size()) == std::string::npos)
     return rank_order{kind::shuffled, std::stoull(word.substr(random.size()))};
-  return fail(errc::invalid_argument, "'" + word + "' is not an order of ranks", "write packed, scattered, round_robin or random:SEED with a number");
+  return fail(errc::invalid_argument, "'" + word + "' is not an order of ranks",
+              "write packed, scattered, round_robin or random:SEED with a number");
 }
 
 /// "1K:1G", "64M": the sizes that a word names, doubling.
@@ -72,7 +71,8 @@ struct plan_options {
   if (!last) return last.error();
   auto sizes = plan::doubling_sizes(*first, *last);
   if (sizes.empty())
-    return fail(errc::invalid_argument, "'" + word + "' names no sizes", "write the smaller size first, above 0: 1K:1G");
+    return fail(errc::invalid_argument, "'" + word + "' names no sizes",
+                "write the smaller size first, above 0: 1K:1G");
   return sizes;
 }
 
@@ -102,7 +102,8 @@ struct plan_options {
   p.ranks = std::move(*ranks);
   p.root = rank_id{o.root};
   if (p.root.value >= p.ranks.size())
-    return fail(errc::invalid_argument, "the root is rank " + std::to_string(o.root) + ", but there are only " + std::to_string(p.ranks.size()) + " ranks");
+    return fail(errc::invalid_argument, "the root is rank " + std::to_string(o.root) + ", but there are only " +
+                                            std::to_string(p.ranks.size()) + " ranks");
 
   const bool on_gpus = g->at(p.ranks[0]).kind == topo::node_kind::gpu;
   plan::simulator<plan::alpha_beta> prices(*g, on_gpus ? plan::alpha_beta{} : plan::alpha_beta::host());
@@ -141,12 +142,14 @@ inline result<std::vector<node_id>> place_ranks(const topo::graph& g, const rank
   std::vector<node_id> gpus = order ? ranks_in_order(g, *order) : ranks_in_order(g);
   if (!gpus.empty()) {
     if (wish.ranks && *wish.ranks > gpus.size())
-      return fail(errc::invalid_argument, std::to_string(*wish.ranks) + " ranks were asked for, but there are only " + std::to_string(gpus.size()) + " GPUs");
+      return fail(errc::invalid_argument, std::to_string(*wish.ranks) + " ranks were asked for, but there are only " +
+                                              std::to_string(gpus.size()) + " GPUs");
     if (wish.ranks) gpus.resize(*wish.ranks);
     return gpus;
   }
   const std::vector<node_id> domains = g.all(topo::node_kind::cpu);
-  if (domains.empty()) return fail(errc::not_found, "the topology has neither GPUs nor NUMA domains that ranks could sit on");
+  if (domains.empty())
+    return fail(errc::not_found, "the topology has neither GPUs nor NUMA domains that ranks could sit on");
   const std::uint64_t n = wish.ranks.value_or(4);
   std::vector<node_id> seats;
   for (std::uint64_t r = 0; r < n; ++r) seats.push_back(domains[r * domains.size() / n]);
@@ -156,27 +159,40 @@ inline result<std::vector<node_id>> place_ranks(const topo::graph& g, const rank
 inline int run_plan(std::span<const std::string_view> args, sink out, sink err) {
   detail::plan_options o;
   CLI::App cli("Chooses a plan for a collective on a topology, proves it, and explains why it is the best.", "plan");
-  cli.add_option("--from", o.input.from, "a topology file (see 'topocoll topo --help'), or 'live' for this machine (default)")
+  cli.add_option("--from", o.input.from,
+                 "a topology file (see 'topocoll topo --help'), or 'live' for this machine (default)")
       ->type_name("FILE|live")
       ->allow_extra_args(false);
-  cli.add_option("--fabric", o.input.fabric, "a described cluster, for example dgx-h100:nodes=16,pods=8,oversubscription=3")
+  cli.add_option("--fabric", o.input.fabric,
+                 "a described cluster, for example dgx-h100:nodes=16,pods=8,oversubscription=3")
       ->type_name("SPEC")
       ->allow_extra_args(false);
-  cli.add_option("--collective", o.collective, "all_reduce (default), all_gather, reduce_scatter, broadcast, reduce, all_to_all")->type_name("NAME");
-  cli.add_option("--size", o.size, "bytes of the whole array, as nccl-tests counts them (default 64M; K, M and G are binary)")->type_name("BYTES");
-  cli.add_option("--sizes", o.sizes, "sizes for the table of cheapest plans, doubling; 1K:1G when the answer is text")->type_name("FIRST:LAST");
-  cli.add_option("--ranks", o.placement.ranks, "number of ranks: the first GPUs; without GPUs, processes (default 4)")->type_name("N");
+  cli.add_option("--collective", o.collective,
+                 "all_reduce (default), all_gather, reduce_scatter, broadcast, reduce, all_to_all")
+      ->type_name("NAME");
+  cli.add_option("--size", o.size,
+                 "bytes of the whole array, as nccl-tests counts them (default 64M; K, M and G are binary)")
+      ->type_name("BYTES");
+  cli.add_option("--sizes", o.sizes, "sizes for the table of cheapest plans, doubling; 1K:1G when the answer is text")
+      ->type_name("FIRST:LAST");
+  cli.add_option("--ranks", o.placement.ranks, "number of ranks: the first GPUs; without GPUs, processes (default 4)")
+      ->type_name("N");
   cli.add_option("--order", o.placement.order,
-                 "how ranks lie on the GPUs: packed, scattered (hosts in turn from each pod), round_robin (over hosts), random:SEED; "
+                 "how ranks lie on the GPUs: packed, scattered (hosts in turn from each pod), round_robin (over "
+                 "hosts), random:SEED; "
                  "by default as the topology says, else packed")
       ->type_name("ORDER");
   cli.add_option("--root", o.root, "root of broadcast and reduce (default 0)")->type_name("RANK");
-  cli.add_option("--algorithm", o.algorithm, "take this planner's plan, whatever it costs: hierarchical, ring, ring-hardware, tree, …")->type_name("NAME");
+  cli.add_option("--algorithm", o.algorithm,
+                 "take this planner's plan, whatever it costs: hierarchical, ring, ring-hardware, tree, …")
+      ->type_name("NAME");
   auto* explain = cli.add_flag("--explain", o.explain, "why, with loads and alternatives, as text (default)");
   auto* brief = cli.add_flag("--brief", o.brief, "the plan, its price, the bound and the bottleneck only");
   auto* json = cli.add_flag("--json", o.json, "the explanation as JSON, schema topocoll.explanation/1");
-  cli.add_option("--output", o.output, "also write the plan to this file: JSON, schema topocoll.plan/1")->type_name("FILE");
-  cli.add_option("--root-dir", o.input.root, "root of the file system that 'live' reads, for containers")->type_name("DIR");
+  cli.add_option("--output", o.output, "also write the plan to this file: JSON, schema topocoll.plan/1")
+      ->type_name("FILE");
+  cli.add_option("--root-dir", o.input.root, "root of the file system that 'live' reads, for containers")
+      ->type_name("DIR");
   cli.add_option("--host", o.input.host, "name for a host whose source does not name it")->type_name("NAME");
   json->excludes(explain, brief);
   brief->excludes(explain);

@@ -13,7 +13,7 @@ namespace topocoll { inline namespace v0 {
 class rational {
  public:
   constexpr rational() = default;
-  constexpr rational(std::int64_t whole) : num_(whole) {}
+  constexpr rational(std::int64_t whole) : rational(whole, 1) {}
   constexpr rational(std::int64_t num, std::int64_t den) { *this = reduced(num, den); }
 
   /// False after an overflow or a division by zero somewhere upstream.

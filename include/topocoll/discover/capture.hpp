@@ -83,6 +83,7 @@ class traced_tree {
 
   /// `todo` below the directory `done`, which holds no links.
   [[nodiscard]] std::string walk_from(std::string done, std::string todo) const {
+    if (done == "/") done.clear();
     for (int links = 0; !todo.empty() && todo != "/" && links < 40;) {
       const std::size_t end = std::min(todo.find('/', 1), todo.size());
       const std::string next = done + todo.substr(0, end);

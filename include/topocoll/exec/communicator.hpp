@@ -11,7 +11,6 @@
 #include <type_traits>
 #include <utility>
 #include <vector>
-
 #include <topocoll/core/deadline.hpp>
 #include <topocoll/core/ids.hpp>
 #include <topocoll/core/result.hpp>
@@ -33,7 +32,8 @@ template <class R>
 concept ElementRange = requires(R& r) {
   std::data(r);
   { std::size(r) } -> std::convertible_to<std::size_t>;
-} && Element<std::remove_cv_t<std::remove_pointer_t<decltype(std::data(std::declval<R&>()))>>>;
+}
+&&Element<std::remove_cv_t<std::remove_pointer_t<decltype(std::data(std::declval<R&>()))>>>;
 
 /// What may differ from call to call.
 struct call_options {
@@ -43,27 +43,29 @@ struct call_options {
 
 /// What holds for a communicator.
 struct communicator_options {
-  /// Large buffers are worked on in pieces of this size (of the buffer, or of a shard times the ranks), so that data are
-  /// still in the caches when they are needed again. 0: whole. Must be equal on all ranks.
-  bytes window{4ULL << 20U};
+  /// Large arrays are worked on in pieces of this size, all shards together, so that data are still in the caches when
+  /// they are needed again; 0: whole. Must be equal on all ranks. 512 KiB was best or close to it from 4 to 64 MiB with
+  /// 2 and 4 ranks, and a quarter faster than whole arrays.
+  bytes window{512ULL << 10U};
 };
 
 /// The collectives of one group, for one rank.
 ///
-/// Every rank makes the same calls in the same order; a rank that differs is named in a `mismatch` before any of its data are
-/// used. Plans are made when a collective, root and size first need them, verified, compared with those of all ranks, and
-/// kept. A failure while data move breaks the group: every rank's call fails with the first cause, and so does every later
-/// call. `invalid_argument` is found before anything moves, on the rank that made the mistake; the others wait for it.
-/// One thread at a time uses a communicator, but for `abort`. Counts are 64-bit; for the sharded collectives (all_gather,
-/// reduce_scatter, all_to_all) they are per rank. A count of zero is fine and moves nothing.
+/// Every rank makes the same calls in the same order; a rank that differs is named in a `mismatch` before any of its
+/// data are used. Plans are made when a collective, root and size first need them, verified, compared with those of all
+/// ranks, and kept. A failure while data move breaks the group: every rank's call fails with the first cause, and so
+/// does every later call. `invalid_argument` is found before anything moves, on the rank that made the mistake; the
+/// others wait for it. One thread at a time uses a communicator, but for `abort`. Counts are 64-bit; for the sharded
+/// collectives (all_gather, reduce_scatter, all_to_all) they are per rank. A count of zero is fine and moves nothing.
 ///
-/// In place: `in` and `out` are the same memory; for all_gather `in` is the rank's own shard of `out`, for reduce_scatter `out`
-/// is the rank's own shard of `in`. Other overlaps are refused. all_to_all has no form in place.
+/// In place: `in` and `out` are the same memory; for all_gather `in` is the rank's own shard of `out`, for
+/// reduce_scatter `out` is the rank's own shard of `in`. Other overlaps are refused. all_to_all has no form in place.
 template <Transport T, MemorySpace M = host_memory>
 class communicator {
  public:
   /// Does not communicate.
-  [[nodiscard]] static result<communicator> create(T transport, const communicator_options& options = {}, M memory = M()) {
+  [[nodiscard]] static result<communicator> create(T transport, const communicator_options& options = {},
+                                                   M memory = M()) {
     return communicator(std::move(transport), options, std::move(memory));
   }
 
@@ -74,11 +76,11 @@ class communicator {
   /// Number of the next call; equal on all ranks that made the same calls.
   [[nodiscard]] std::uint32_t calls() const { return number_; }
 
-  /// Runs this plan from now on for all calls of its collective (and root), whatever their size, in place of the built-in
-  /// choice. All ranks adopt at the same place in their order of calls.
-  /// @return what `plan::verify` has against it, `unsupported` for more slices than channels, `invalid_argument` for another number of
-  ///         ranks; on the other ranks, and for plans that differ, `mismatch` naming the rank. The group stays whole, the plans
-  ///         stay what they were.
+  /// Runs this plan from now on for all calls of its collective (and root), whatever their size, in place of the
+  /// built-in choice. All ranks adopt at the same place in their order of calls.
+  /// @return what `plan::verify` has against it, `unsupported` for more slices than channels, `invalid_argument` for
+  ///          another number of ranks; on the other ranks, and for plans that differ, `mismatch` naming the rank. The
+  ///          group stays whole, the plans stay what they were.
   [[nodiscard]] result<void> adopt(const plan::schedule& plan, seconds timeout = {30}) {
     return plans_.adopt(transport_, plan, number_++, deadline::in(timeout));
   }
@@ -91,9 +93,11 @@ class communicator {
   }
   template <ElementRange Out>
   [[nodiscard]] result<void> all_reduce(Out&& buffer, const call_options& options = {}) {
-    return run(collective_kind::all_reduce, {}, read(buffer), write(buffer), std::size(buffer), type<Out, Out>(), options);
+    return run(collective_kind::all_reduce, {}, read(buffer), write(buffer), std::size(buffer), type<Out, Out>(),
+               options);
   }
-  [[nodiscard]] result<void> all_reduce(const void* in, void* out, std::uint64_t count, dtype type, const call_options& options = {}) {
+  [[nodiscard]] result<void> all_reduce(const void* in, void* out, std::uint64_t count, dtype type,
+                                        const call_options& options = {}) {
     return run(collective_kind::all_reduce, {}, in, out, count, type, options);
   }
 
@@ -103,7 +107,8 @@ class communicator {
     if (std::size(out) != std::size(in) * size()) return sizes_differ("all_gather", std::size(in), std::size(out));
     return run(collective_kind::all_gather, {}, read(in), write(out), std::size(in), type<In, Out>(), options);
   }
-  [[nodiscard]] result<void> all_gather(const void* in, void* out, std::uint64_t count, dtype type, const call_options& options = {}) {
+  [[nodiscard]] result<void> all_gather(const void* in, void* out, std::uint64_t count, dtype type,
+                                        const call_options& options = {}) {
     return run(collective_kind::all_gather, {}, in, out, count, type, options);
   }
 
@@ -113,17 +118,20 @@ class communicator {
     if (std::size(in) != std::size(out) * size()) return sizes_differ("reduce_scatter", std::size(in), std::size(out));
     return run(collective_kind::reduce_scatter, {}, read(in), write(out), std::size(out), type<In, Out>(), options);
   }
-  [[nodiscard]] result<void> reduce_scatter(const void* in, void* out, std::uint64_t count, dtype type, const call_options& options = {}) {
+  [[nodiscard]] result<void> reduce_scatter(const void* in, void* out, std::uint64_t count, dtype type,
+                                            const call_options& options = {}) {
     return run(collective_kind::reduce_scatter, {}, in, out, count, type, options);
   }
 
   /// Every rank's buffer := the buffer of `root`.
   template <ElementRange Out>
   [[nodiscard]] result<void> broadcast(Out&& buffer, rank_id root, const call_options& options = {}) {
-    return run(collective_kind::broadcast, root, read(buffer), write(buffer), std::size(buffer), type<Out, Out>(), options);
+    return run(collective_kind::broadcast, root, read(buffer), write(buffer), std::size(buffer), type<Out, Out>(),
+               options);
   }
   /// `in` is read on the root only, `out` written on all.
-  [[nodiscard]] result<void> broadcast(const void* in, void* out, std::uint64_t count, dtype type, rank_id root, const call_options& options = {}) {
+  [[nodiscard]] result<void> broadcast(const void* in, void* out, std::uint64_t count, dtype type, rank_id root,
+                                       const call_options& options = {}) {
     return run(collective_kind::broadcast, root, in, out, count, type, options);
   }
 
@@ -133,17 +141,20 @@ class communicator {
     if (rank() == root && std::size(in) != std::size(out)) return sizes_differ("reduce", std::size(in), std::size(out));
     return run(collective_kind::reduce, root, read(in), write(out), std::size(in), type<In, Out>(), options);
   }
-  [[nodiscard]] result<void> reduce(const void* in, void* out, std::uint64_t count, dtype type, rank_id root, const call_options& options = {}) {
+  [[nodiscard]] result<void> reduce(const void* in, void* out, std::uint64_t count, dtype type, rank_id root,
+                                    const call_options& options = {}) {
     return run(collective_kind::reduce, root, in, out, count, type, options);
   }
 
   /// Shard j of `in` goes to rank j, which puts it at shard rank() of its `out`.
   template <ElementRange In, ElementRange Out>
   [[nodiscard]] result<void> all_to_all(const In& in, Out&& out, const call_options& options = {}) {
-    if (std::size(in) != std::size(out) || std::size(in) % size() != 0) return sizes_differ("all_to_all", std::size(in), std::size(out));
+    if (std::size(in) != std::size(out) || std::size(in) % size() != 0)
+      return sizes_differ("all_to_all", std::size(in), std::size(out));
     return run(collective_kind::all_to_all, {}, read(in), write(out), std::size(in) / size(), type<In, Out>(), options);
   }
-  [[nodiscard]] result<void> all_to_all(const void* in, void* out, std::uint64_t count, dtype type, const call_options& options = {}) {
+  [[nodiscard]] result<void> all_to_all(const void* in, void* out, std::uint64_t count, dtype type,
+                                        const call_options& options = {}) {
     return run(collective_kind::all_to_all, {}, in, out, count, type, options);
   }
 
@@ -153,13 +164,13 @@ class communicator {
   }
 
   /// Any of them, for programs that choose at run time. `root` only matters for broadcast and reduce.
-  [[nodiscard]] result<void> run(collective_kind kind, rank_id root, const void* in, void* out, std::uint64_t count, dtype type,
-                                 const call_options& options = {}) {
+  [[nodiscard]] result<void> run(collective_kind kind, rank_id root, const void* in, void* out, std::uint64_t count,
+                                 dtype type, const call_options& options = {}) {
     if (auto ok = detail::check_buffers(kind, rank().value, size(), root.value, in, out, count, type); !ok) return ok;
     const std::uint32_t number = number_++;
     if (count == 0) return {};
     const deadline until = deadline::in(options.timeout);
-    const bytes amount{count * size_of(type).value};
+    const bytes amount{count * size_of(type).value * (plan::sharded(kind) ? size() : 1)};
     auto plan = plans_.find(transport_, kind, root.value, amount, {type, options.op, count, number}, until);
     if (!plan) return std::move(plan).error();
     call c;
@@ -170,7 +181,8 @@ class communicator {
     c.op = options.op;
     c.number = number;
     c.digest = (*plan)->digest;
-    c.window = (*plan)->windowable ? options_.window.value / size_of(type).value / (plan::sharded(kind) ? size() : 1) : 0;
+    c.window =
+        (*plan)->windowable ? options_.window.value / size_of(type).value / (plan::sharded(kind) ? size() : 1) : 0;
     return executor_.run(transport_, (*plan)->program, c, until);
   }
 
@@ -198,8 +210,10 @@ class communicator {
     return std::data(r);
   }
   [[nodiscard]] failure sizes_differ(std::string_view call, std::size_t in, std::size_t out) const {
-    return fail(errc::invalid_argument, std::string(call) + " on rank " + std::to_string(rank().value) + " of " + std::to_string(size()) + " was given " +
-                                            std::to_string(in) + " elements in and " + std::to_string(out) + " out, which do not belong together");
+    return fail(errc::invalid_argument, std::string(call) + " on rank " + std::to_string(rank().value) + " of " +
+                                            std::to_string(size()) + " was given " + std::to_string(in) +
+                                            " elements in and " + std::to_string(out) +
+                                            " out, which do not belong together");
   }
 
   T transport_;

@@ -8,7 +8,6 @@
 #include <string>
 #include <utility>
 #include <vector>
-
 #include <topocoll/core/deadline.hpp>
 #include <topocoll/core/result.hpp>
 #include <topocoll/exec/detail/call_tag.hpp>
@@ -21,17 +20,17 @@ namespace topocoll { inline namespace v0 {
 
 namespace detail {
 class program_run;
-}
+}  // namespace detail
 
 /// A program with what its execution needs, worked out once: who waits for whom, and room for the state of a run.
 ///
-/// It is a plan as data, from whatever source: `of` checks that it can be run without touching memory that is not there;
-/// that it computes its collective is for `plan::verify` to say.
+/// It is a plan as data, from whatever source: `of` checks that it can be run without touching memory that is not
+/// there; that it computes its collective is for `plan::verify` to say.
 class prepared_program {
  public:
   /// @return `invalid_argument`, naming the step, for a program whose numbers are out of range
   /// Cost: O(steps + operations), once.
-  [[nodiscard]] static result<prepared_program> of(plan::program program);
+  [[nodiscard]] static inline result<prepared_program> of(plan::program program);
 
   [[nodiscard]] const plan::program& program() const { return program_; }
   /// True when no operation moves chunks of several units at once, so that a call can be cut into windows.
@@ -44,16 +43,17 @@ class prepared_program {
 
   plan::program program_;
   bool windowable_ = true;
-  std::vector<std::uint32_t> waits_for_;      // per step: how many others it waits for
-  std::vector<std::uint32_t> first_follower_; // steps that wait for step s are followers_[first_follower_[s]...]
+  std::vector<std::uint32_t> waits_for_;       // per step: how many others it waits for
+  std::vector<std::uint32_t> first_follower_;  // steps that wait for step s are followers_[first_follower_[s]...]
   std::vector<std::uint32_t> followers_;
-  std::vector<std::uint32_t> first_of_channel_;  // steps of channel c, in order, are by_channel_[first_of_channel_[c]...]
+  std::vector<std::uint32_t>
+      first_of_channel_;  // steps of channel c, in order, are by_channel_[first_of_channel_[c]...]
   std::vector<std::uint32_t> by_channel_;
   // State of a run, kept so that a call allocates nothing.
-  std::vector<std::uint32_t> open_;           // per step: how many are still to finish before it
+  std::vector<std::uint32_t> open_;  // per step: how many are still to finish before it
   std::vector<std::uint32_t> next_in_channel_;
-  std::vector<ticket> tickets_;               // of the steps under way
-  std::vector<std::uint32_t> under_way_;      // their steps
+  std::vector<ticket> tickets_;           // of the steps under way
+  std::vector<std::uint32_t> under_way_;  // their steps
   std::vector<outgoing> out_;
   std::vector<incoming> in_;
   std::vector<std::uint32_t> finished_;
@@ -61,15 +61,17 @@ class prepared_program {
 
 /// One call of a collective on one rank.
 struct call {
-  const std::byte* input = nullptr;  ///< what this rank holds: its shard for all_gather; unused where the rank has no input
-  std::byte* output = nullptr;       ///< what this rank gets: its shard for reduce_scatter; unused where the rank gets nothing
-  std::uint64_t count = 0;           ///< elements of the buffer, or per rank for the sharded collectives
+  const std::byte* input =
+      nullptr;  ///< what this rank holds: its shard for all_gather; unused where the rank has no input
+  std::byte* output =
+      nullptr;              ///< what this rank gets: its shard for reduce_scatter; unused where the rank gets nothing
+  std::uint64_t count = 0;  ///< elements of the buffer, or per rank for the sharded collectives
   dtype type = dtype::float32;
   reduce_op op = reduce_op::sum;
-  std::uint32_t number = 0;          ///< of this call among all of the group: ranks must agree
-  std::uint64_t digest = 0;          ///< of the plan: ranks must agree
-  /// Most elements of the buffer (or of a shard) that are worked on at once; 0 for all. Pieces of a large buffer stay in the
-  /// caches from the first read to the last write. Ranks must agree, and all their programs be `windowable`.
+  std::uint32_t number = 0;  ///< of this call among all of the group: ranks must agree
+  std::uint64_t digest = 0;  ///< of the plan: ranks must agree
+  /// Most elements of the buffer (or of a shard) that are worked on at once; 0 for all. Pieces of a large buffer stay
+  /// in the caches from the first read to the last write. Ranks must agree, and all their programs be `windowable`.
   std::uint64_t window = 0;
 };
 
@@ -89,10 +91,10 @@ class executor {
   /// Runs the program until its last step has finished. On failure the transport's group is broken, and the output is
   /// unspecified.
   ///
-  /// Channels go on independently: a step starts as soon as the steps that it waits for have finished and its channel has
-  /// started those before it.
-  /// @return `invalid_argument` if program and transport do not belong together, `unsupported` if the program needs more
-  ///         channels than the transport has, or what the transport reports, with step, stage and call added
+  /// Channels go on independently: a step starts as soon as the steps that it waits for have finished and its channel
+  /// has started those before it.
+  /// @return `invalid_argument` if program and transport do not belong together, `unsupported` if the program needs
+  ///          more channels than the transport has, or what the transport reports, with step, stage and call added
   template <Transport T>
   [[nodiscard]] result<void> run(T& transport, prepared_program& program, const call& what, deadline until);
 

@@ -1,16 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // A transport around another one that fails on purpose: slow, silent or corrupting links, a rank that dies. For tests.
-#include <time.h>
-
 #include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <span>
 #include <string>
+#include <time.h>
 #include <utility>
 #include <vector>
-
 #include <topocoll/core/deadline.hpp>
 #include <topocoll/core/result.hpp>
 #include <topocoll/core/units.hpp>
@@ -26,29 +24,35 @@ struct link_fault {
 
   rank_id from{};
   rank_id to{};
-  /// Each message is handed on after a delay drawn from 0 to this. The sending rank's thread sleeps meanwhile, so a slow link
-  /// slows its sender.
+  /// Each message is handed on after a delay drawn from 0 to this. The sending rank's thread sleeps meanwhile, so a
+  /// slow link slows its sender.
   seconds longest_delay{};
-  double loss_share = 0;               ///< share of messages that are lost, drawn one by one
-  std::uint64_t silent_from = never;   ///< this message and all after it are lost
-  std::uint64_t corrupt_at = never;    ///< this message arrives with a bit of its tag turned over
+  double loss_share = 0;              ///< share of messages that are lost, drawn one by one
+  std::uint64_t silent_from = never;  ///< this message and all after it are lost
+  std::uint64_t corrupt_at = never;   ///< this message arrives with a bit of its tag turned over
 };
 
 /// What goes wrong on one rank. The same plan gives the same faults in every run: all draws come from the seed.
 struct fault_plan {
   std::uint64_t seed = 0;
   std::vector<link_fault> links;  ///< those whose `from` is another rank have no effect here
-  std::uint64_t die_at_post = link_fault::never;  ///< at this call of `post`, counted from 0, the rank destroys its transport
+  std::uint64_t die_at_post =
+      link_fault::never;  ///< at this call of `post`, counted from 0, the rank destroys its transport
 };
 
 /// Wraps a transport. A lost message counts as sent; whoever should receive it waits until the deadline.
 ///
-/// A rank that died as planned gets `peer_lost` from every call; the others see whatever the wrapped transport makes of a rank
-/// that left.
+/// A rank that died as planned gets `peer_lost` from every call; the others see whatever the wrapped transport makes of
+/// a rank that left.
 template <Transport T>
 class faulty {
  public:
-  faulty(T inner, fault_plan plan) : inner_(std::move(inner)), plan_(std::move(plan)), rank_(inner_->rank()), size_(inner_->size()), channels_(inner_->channels()) {
+  faulty(T inner, fault_plan plan)
+      : inner_(std::move(inner)),
+        plan_(std::move(plan)),
+        rank_(inner_->rank()),
+        size_(inner_->size()),
+        channels_(inner_->channels()) {
     counts_.resize(plan_.links.size());
   }
 
@@ -86,7 +90,8 @@ class faulty {
 
  private:
   [[nodiscard]] failure dead() const {
-    return fail(errc::peer_lost, "rank " + std::to_string(rank_.value) + " died at post " + std::to_string(plan_.die_at_post) + ", as planned");
+    return fail(errc::peer_lost, "rank " + std::to_string(rank_.value) + " died at post " +
+                                     std::to_string(plan_.die_at_post) + ", as planned");
   }
   static void pause(seconds s) noexcept {
     const auto whole = static_cast<time_t>(s.value);

@@ -5,16 +5,15 @@
 #include <memory>
 #include <utility>
 #include <vector>
-
 #include <topocoll/core/result.hpp>
 #include <topocoll/exec/detail/lane_transport.hpp>
 #include <topocoll/exec/transport.hpp>
 
 namespace topocoll { inline namespace v0 {
 
-/// One rank of a group of threads. Give each thread its own; destroying it leaves the group, and ranks that wait for it then
-/// fail with `peer_lost`. Long messages are read where the sender has them: one copy, and the sender's ticket is given back
-/// when the receiver has read.
+/// One rank of a group of threads. Give each thread its own; destroying it leaves the group, and ranks that wait for it
+/// then fail with `peer_lost`. Long messages are read where the sender has them: one copy, and the sender's ticket is
+/// given back when the receiver has read.
 class inproc_transport : public detail::lane_transport {
  private:
   using detail::lane_transport::lane_transport;
@@ -23,9 +22,10 @@ class inproc_transport : public detail::lane_transport {
 static_assert(Transport<inproc_transport>);
 
 /// The transports of a group, by rank.
-/// @return `invalid_argument` for no ranks or no channels, `system` if there is no memory. Cost: O(ranks²) address space, see
-///         `group_options`.
-[[nodiscard]] inline result<std::vector<inproc_transport>> make_inproc_group(std::uint32_t ranks, const group_options& options = {}) {
+/// @return `invalid_argument` for no ranks or no channels, `system` if there is no memory. Cost: O(ranks²) address
+///          space, see `group_options`.
+[[nodiscard]] inline result<std::vector<inproc_transport>> make_inproc_group(std::uint32_t ranks,
+                                                                             const group_options& options = {}) {
   auto shape = detail::group_shape::of(ranks, options.channels, options.memory, false);
   if (!shape) return std::move(shape).error();
   auto memory = detail::make_group_memory(*shape, false);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// The seam between programs and memory: allocate, copy, reduce. Host memory is the implementation that needs nothing else.
+// The seam between programs and memory: allocate, copy, reduce. Host memory is the implementation that needs nothing
+// else.
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
@@ -8,7 +9,6 @@
 #include <new>
 #include <span>
 #include <string>
-
 #include <topocoll/core/result.hpp>
 #include <topocoll/core/units.hpp>
 #include <topocoll/exec/dtype.hpp>
@@ -19,16 +19,18 @@ namespace topocoll { inline namespace v0 {
 /// Where the buffers of a collective lie. Implemented by `host_memory`, later by device memory.
 ///
 /// Laws that the compiler cannot check:
-/// - `allocate` gives memory aligned for every element type, or `unavailable`; nothing for zero bytes; `release` takes back
-///   exactly what `allocate` gave;
-/// - `copy`, `reduce` and `divide` have finished when they return, and mean what `reduce.hpp` says: `copy` of a range onto
-///   itself is allowed, other overlaps are not; `reduce` may write into one of its operands;
+/// - `allocate` gives memory aligned for every element type, or `unavailable`; nothing for zero bytes; `release` takes
+///   back exactly what `allocate` gave;
+/// - `copy`, `reduce` and `divide` have finished when they return, and mean what `reduce.hpp` says: `copy` of a range
+///   onto itself is allowed, other overlaps are not; `reduce` may write into one of its operands;
 /// - one thread at a time uses a memory space.
 template <class M>
-concept MemorySpace = std::movable<M> && requires(M& m, std::span<std::byte> given, std::byte* into, const std::byte* from, bytes size,
-                                                  std::uint64_t count, std::uint32_t by, dtype type, reduce_op op) {
+concept MemorySpace = std::movable<M> &&
+    requires(M& m, std::span<std::byte> given, std::byte* into, const std::byte* from, bytes size, std::uint64_t count,
+             std::uint32_t by, dtype type, reduce_op op) {
   { m.allocate(size) } -> std::same_as<result<std::span<std::byte>>>;
-  { m.release(given) } noexcept;
+  { m.release(given) }
+  noexcept;
   { m.copy(into, from, size) } -> std::same_as<result<void>>;
   { m.reduce(type, op, into, from, from, count) } -> std::same_as<result<void>>;  ///< into[i] := a[i] ⊕ b[i]
   { m.divide(type, into, count, by) } -> std::same_as<result<void>>;              ///< into[i] := into[i] / by
@@ -38,19 +40,32 @@ concept MemorySpace = std::movable<M> && requires(M& m, std::span<std::byte> giv
 template <class M>
 constexpr void require_memory_space() {
   static_assert(std::movable<M>, "a MemorySpace can be moved");
-  static_assert(requires(M& m, bytes n) { { m.allocate(n) } -> std::same_as<result<std::span<std::byte>>>; },
-                "a MemorySpace has allocate(bytes) returning result<std::span<std::byte>>");
-  static_assert(requires(M& m, std::span<std::byte> s) { { m.release(s) } noexcept; }, "a MemorySpace has release(span) noexcept");
-  static_assert(requires(M& m, std::byte* a, const std::byte* b, bytes n) { { m.copy(a, b, n) } -> std::same_as<result<void>>; },
-                "a MemorySpace has copy(into, from, bytes) returning result<void>");
-  static_assert(requires(M& m, std::byte* a, const std::byte* b, dtype d, reduce_op o, std::uint64_t n) {
-                  { m.reduce(d, o, a, b, b, n) } -> std::same_as<result<void>>;
-                },
-                "a MemorySpace has reduce(dtype, reduce_op, into, a, b, count) returning result<void>");
-  static_assert(requires(M& m, std::byte* a, dtype d, std::uint64_t n, std::uint32_t by) {
-                  { m.divide(d, a, n, by) } -> std::same_as<result<void>>;
-                },
-                "a MemorySpace has divide(dtype, data, count, by) returning result<void>");
+  static_assert(
+      requires(M & m, bytes n) {
+        { m.allocate(n) } -> std::same_as<result<std::span<std::byte>>>;
+      },
+      "a MemorySpace has allocate(bytes) returning result<std::span<std::byte>>");
+  static_assert(
+      requires(M & m, std::span<std::byte> s) {
+        { m.release(s) }
+        noexcept;
+      },
+      "a MemorySpace has release(span) noexcept");
+  static_assert(
+      requires(M & m, std::byte * a, const std::byte* b, bytes n) {
+        { m.copy(a, b, n) } -> std::same_as<result<void>>;
+      },
+      "a MemorySpace has copy(into, from, bytes) returning result<void>");
+  static_assert(
+      requires(M & m, std::byte * a, const std::byte* b, dtype d, reduce_op o, std::uint64_t n) {
+        { m.reduce(d, o, a, b, b, n) } -> std::same_as<result<void>>;
+      },
+      "a MemorySpace has reduce(dtype, reduce_op, into, a, b, count) returning result<void>");
+  static_assert(
+      requires(M & m, std::byte * a, dtype d, std::uint64_t n, std::uint32_t by) {
+        { m.divide(d, a, n, by) } -> std::same_as<result<void>>;
+      },
+      "a MemorySpace has divide(dtype, data, count, by) returning result<void>");
   static_assert(MemorySpace<M>);
 }
 
@@ -72,7 +87,8 @@ class host_memory {
     if (into != from && size.value != 0) std::memcpy(into, from, size.value);
     return {};
   }
-  [[nodiscard]] result<void> reduce(dtype type, reduce_op op, std::byte* into, const std::byte* a, const std::byte* b, std::uint64_t count) {
+  [[nodiscard]] result<void> reduce(dtype type, reduce_op op, std::byte* into, const std::byte* a, const std::byte* b,
+                                    std::uint64_t count) {
     reduce_elements(type, op, into, a, b, count);
     return {};
   }
@@ -83,7 +99,8 @@ class host_memory {
   }
 
  private:
-  static constexpr std::align_val_t alignment{64};  // a cache line of every processor this runs on, and more than any element asks
+  static constexpr std::align_val_t alignment{
+      64};  // a cache line of every processor this runs on, and more than any element asks
 };
 static_assert(MemorySpace<host_memory>);
 

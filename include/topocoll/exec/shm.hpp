@@ -6,7 +6,6 @@
 #include <string>
 #include <string_view>
 #include <utility>
-
 #include <topocoll/core/deadline.hpp>
 #include <topocoll/core/ids.hpp>
 #include <topocoll/core/result.hpp>
@@ -18,22 +17,22 @@ namespace topocoll { inline namespace v0 {
 
 /// One rank of a group of processes.
 ///
-/// Messages go through slots in shared memory: the sender copies in, the receiver copies or combines straight out of the
-/// slot. A rank that waits spins for up to 2 ms if it has its core to itself, yields if another rank runs on the same core, then
-/// sleeps until woken. A peer
-/// that dies is noticed within 0.2 s by whoever waits for it, by its process id and start time, and all ranks then fail with
-/// `peer_lost`; one that is silent is named when the deadline passes, with what its process is doing. Ranks in different pid
-/// namespaces cannot see each other's death, only their silence.
+/// Messages go through slots in shared memory: the sender copies in, the receiver copies or combines straight out of
+/// the slot. A rank that waits spins for up to 2 ms if it has its core to itself, yields if another rank runs on the
+/// same core, then sleeps until woken. A peer that dies is noticed within 0.2 s by whoever waits for it, by its process
+/// id and start time, and all ranks then fail with `peer_lost`; one that is silent is named when the deadline passes,
+/// with what its process is doing. Ranks in different pid namespaces cannot see each other's death, only their silence.
 class shm_transport : public detail::lane_transport {
  private:
   using detail::lane_transport::lane_transport;
   friend class shm_group;
-  friend result<shm_transport> join_shm(std::string_view name, rank_id rank, std::uint32_t ranks, deadline until, const group_options& options);
+  friend result<shm_transport> join_shm(std::string_view name, rank_id rank, std::uint32_t ranks, deadline until,
+                                        const group_options& options);
 };
 static_assert(Transport<shm_transport>);
 
-/// Shared memory of a group whose ranks are this process and its children: made before fork(), gone with the last of them.
-/// It has no name, so nothing is ever left behind. A copy is another handle of the same group.
+/// Shared memory of a group whose ranks are this process and its children: made before fork(), gone with the last of
+/// them. It has no name, so nothing is ever left behind. A copy is another handle of the same group.
 class shm_group {
  public:
   /// @return `invalid_argument` for no ranks or no channels, `system` if there is no memory
@@ -47,20 +46,23 @@ class shm_group {
 
   [[nodiscard]] std::uint32_t size() const { return memory_->shape().ranks; }
 
-  /// Takes the place of a rank: to be called in the process that is to be this rank. Two threads of one process may be two
-  /// ranks. @return `invalid_argument` for a rank that is not, `mismatch` for a place that is taken
+  /// Takes the place of a rank: to be called in the process that is to be this rank. Two threads of one process may be
+  /// two ranks. @return `invalid_argument` for a rank that is not, `mismatch` for a place that is taken
   [[nodiscard]] result<shm_transport> attach(rank_id rank) const {
     if (rank.value >= size())
-      return fail(errc::invalid_argument, "there is no rank " + std::to_string(rank.value) + " in a group of " + std::to_string(size()));
+      return fail(errc::invalid_argument,
+                  "there is no rank " + std::to_string(rank.value) + " in a group of " + std::to_string(size()));
     if (!memory_->attach(rank.value, detail::this_process(), detail::host_name()))
       return fail(errc::mismatch, "the place of " + memory_->name_of(rank.value) + " is taken");
     return shm_transport(std::make_unique<detail::endpoint>(memory_, rank.value));
   }
-  /// For the process that starts the ranks: says that the process `pid` will be `rank`, so that its death has a name even
-  /// if it comes before `attach`.
-  void expect(rank_id rank, std::int32_t pid) const { memory_->record(rank.value).pid.store(pid, std::memory_order_release); }
-  /// For the process that starts the ranks: says that a rank is dead. Whoever waits for it fails at once. `fate` follows the
-  /// rank's name in their sentence: "was killed by signal 9 (Killed)".
+  /// For the process that starts the ranks: says that the process `pid` will be `rank`, so that its death has a name
+  /// even if it comes before `attach`.
+  void expect(rank_id rank, std::int32_t pid) const {
+    memory_->record(rank.value).pid.store(pid, std::memory_order_release);
+  }
+  /// For the process that starts the ranks: says that a rank is dead. Whoever waits for it fails at once. `fate`
+  /// follows the rank's name in their sentence: "was killed by signal 9 (Killed)".
   void mark_dead(rank_id rank, std::string_view fate) const { memory_->mark_dead(rank.value, fate); }
   /// Makes every wait of every rank fail with `aborted`, for this reason. From any process, at any time.
   void abort(std::string_view why) const noexcept { memory_->break_group(errc::aborted, why, {}); }
@@ -72,14 +74,15 @@ class shm_group {
 
 /// Joins processes that do not descend from one another, by a name that they share: the job's id, for example.
 ///
-/// Rank 0 makes the segment `/dev/shm/topocoll-<uid>-<name>`, all pages of it, and removes the name as soon as all ranks have
-/// attached. A segment left behind by a rank 0 that died is recognised (the kernel dropped its lock) and replaced. Returns
-/// when all ranks are there.
+/// Rank 0 makes the segment `/dev/shm/topocoll-<uid>-<name>`, all pages of it, and removes the name as soon as all
+/// ranks have attached. A segment left behind by a rank 0 that died is recognised (the kernel dropped its lock) and
+/// replaced. Returns when all ranks are there.
 /// @param name  letters, digits, `.`, `_` and `-`, at most 100
-/// @return `timed_out` naming the ranks that did not come, `mismatch` if ranks disagree on the number of ranks or two claim one
-///         place, `unavailable` if /dev/shm has no room or the name is in use by a living group, `peer_lost` if rank 0 died
-[[nodiscard]] inline result<shm_transport> join_shm(std::string_view name, rank_id rank, std::uint32_t ranks, deadline until,
-                                                    const group_options& options = {}) {
+/// @return `timed_out` naming the ranks that did not come, `mismatch` if ranks disagree on the number of ranks or two
+///          claim one place, `unavailable` if /dev/shm has no room or the name is in use by a living group, `peer_lost`
+///          if rank 0 died
+[[nodiscard]] inline result<shm_transport> join_shm(std::string_view name, rank_id rank, std::uint32_t ranks,
+                                                    deadline until, const group_options& options = {}) {
   auto memory = detail::join_named_memory(name, rank.value, ranks, options.channels, options.memory, until);
   if (!memory) return std::move(memory).error();
   return shm_transport(std::make_unique<detail::endpoint>(*std::move(memory), rank.value));

@@ -56,7 +56,8 @@ struct ticket {
 /// - `wait_any` gives back one finished ticket (its index in the span), or fails: `timed_out` names the ranks that did not
 ///   answer, `peer_lost` the rank that died, `aborted` that someone gave up and why, `mismatch` the rank whose tag or size
 ///   differs from what was expected;
-/// - after any failure every later call on any rank fails soon: the group is broken as a whole;
+/// - after any failure every later call on any rank fails soon: the group is broken as a whole; a call that fails gives back
+///   all memory that was named in any `post` of its rank;
 /// - `abort` may be called from any thread and makes every wait of every rank return within a second;
 /// - one thread at a time uses a transport, but for `abort`.
 template <class T>

@@ -5,7 +5,6 @@
 #include <optional>
 #include <string>
 #include <vector>
-
 #include <topocoll/core/rational.hpp>
 #include <topocoll/core/result.hpp>
 #include <topocoll/core/units.hpp>
@@ -16,22 +15,23 @@ namespace topocoll { inline namespace v0 { namespace plan {
 
 /// What the certificate of a bound is made of, and what was shown about it.
 enum class bound_method : std::uint8_t {
-  nothing,           ///< one rank, or no bytes: nothing must move
-  best_cut,          ///< one cut; maximum flows prove that no other cut asks for more
-  best_partition,    ///< disjoint node sets; no other family asks for more
-  level_cuts,        ///< the worst of the cuts around ranks, NUMA domains, hosts, pods: others were not looked at
-  shared_memory,     ///< all ranks share one device: every byte that one takes over from another passes its memory
-  level_partitions   ///< the worst of the families of ranks, NUMA domains, hosts, pods: others were not looked at
+  nothing,          ///< one rank, or no bytes: nothing must move
+  best_cut,         ///< one cut; maximum flows prove that no other cut asks for more
+  best_partition,   ///< disjoint node sets; no other family asks for more
+  level_cuts,       ///< the worst of the cuts around ranks, NUMA domains, hosts, pods: others were not looked at
+  shared_memory,    ///< all ranks share one device: every byte that one takes over from another passes its memory
+  level_partitions  ///< the worst of the families of ranks, NUMA domains, hosts, pods: others were not looked at
 };
 [[nodiscard]] constexpr const char* to_string(bound_method m) {
-  constexpr const char* words[] = {"nothing", "best_cut", "best_partition", "level_cuts", "shared_memory", "level_partitions"};
+  constexpr const char* words[] = {"nothing",    "best_cut",      "best_partition",
+                                   "level_cuts", "shared_memory", "level_partitions"};
   return words[static_cast<std::size_t>(m)];
 }
 
 /// A lower bound on the time of a collective with its certificate. It holds for every plan that moves whole elements and
 /// reduces them in ranks; switches that reduce or multicast (SHARP, NVLS) can beat the bounds of reducing collectives.
 struct bound {
-  seconds time{};            ///< what no plan can beat: launch + max(latency_time, bandwidth_time + a crossing of the cut)
+  seconds time{};  ///< what no plan can beat: launch + max(latency_time, bandwidth_time + a crossing of the cut)
   seconds bandwidth_time{};  ///< bytes that must cross the cut, by its capacity
   seconds latency_time{};    ///< least latency between the two ranks (of those tried) that are farthest apart
   seconds over{};            ///< least latency of a link of the cut: what crosses it pays that once
@@ -44,9 +44,9 @@ struct bound {
   bytes_per_second crossing{};
   /// Nodes of the smaller side of the cut, or of the first part of the family.
   std::vector<node_id> side;
-  std::uint32_t parts = 0;   ///< 1 for a cut, the number of sets for a family, 0 for nothing
-  std::string cut;           ///< the certificate in words
-  bytes size{};              ///< of the problem
+  std::uint32_t parts = 0;  ///< 1 for a cut, the number of sets for a family, 0 for nothing
+  std::string cut;          ///< the certificate in words
+  bytes size{};             ///< of the problem
 
   /// The bound for another size of the same problem. Cost: O(1).
   [[nodiscard]] seconds at(bytes other) const {

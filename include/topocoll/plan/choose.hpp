@@ -7,7 +7,6 @@
 #include <string>
 #include <utility>
 #include <vector>
-
 #include <topocoll/core/result.hpp>
 #include <topocoll/core/units.hpp>
 #include <topocoll/plan/bound.hpp>
@@ -21,14 +20,14 @@ namespace topocoll { inline namespace v0 { namespace plan {
 
 /// One planner's answer to a problem.
 struct candidate {
-  std::string planner;            ///< its name
-  std::string name;               ///< the same with the algorithms of the stages, where there are several
-  std::optional<schedule> plan;   ///< empty when the planner had no answer
+  std::string planner;           ///< its name
+  std::string name;              ///< the same with the algorithms of the stages, where there are several
+  std::optional<schedule> plan;  ///< empty when the planner had no answer
   std::optional<simulation> price;
-  std::optional<proof> proved;    ///< only plans that could have been chosen are proved
-  std::string unproved;           ///< why the chosen plan has no proof all the same: it is too large for one
-  std::optional<failure> why_not; ///< no answer, no way on the graph, or no proof
-  std::string reason;             ///< why it was chosen or lost, one clause
+  std::optional<proof> proved;     ///< only plans that could have been chosen are proved
+  std::string unproved;            ///< why the chosen plan has no proof all the same: it is too large for one
+  std::optional<failure> why_not;  ///< no answer, no way on the graph, or no proof
+  std::string reason;              ///< why it was chosen or lost, one clause
 };
 
 /// The plan to use, and everything that speaks for it.
@@ -47,7 +46,7 @@ struct choose_options {
   /// Set the number of slices of every plan to the one with the best price (1, 2, 4 or max_slices), whatever its planner
   /// took; plans of double trees keep theirs.
   bool cut = true;
-  bool prove = true;      ///< `verify` the plan before it is chosen; the next one is taken when it fails
+  bool prove = true;  ///< `verify` the plan before it is chosen; the next one is taken when it fails
   verify_options proof{.exact_messages = 50'000};  ///< an exact proof of so many takes a fraction of a second
   bound_options effort{};
 };
@@ -58,7 +57,8 @@ struct choose_options {
 ///          naming the reasons; `bug` when the chosen plan beats the bound, which means that one of the two is wrong
 /// Cost: every planner once and one simulation each; proofs until one holds (see `verify`). Pure: equal on all ranks.
 template <CostModel M, Synthesizer... Planners>
-[[nodiscard]] result<choice> choose(simulator<M>& prices, const problem& p, const choose_options& options, const Planners&... planners);
+[[nodiscard]] result<choice> choose(simulator<M>& prices, const problem& p, const choose_options& options,
+                                    const Planners&... planners);
 
 /// The same with a simulator of its own and default options.
 template <CostModel M, Synthesizer... Planners>
@@ -73,7 +73,7 @@ struct selection {
   bytes size{};
   std::string name;
   seconds time{};
-  std::string second;      ///< empty when there is no other
+  std::string second;  ///< empty when there is no other
   seconds second_time{};
   seconds bound_time{};
 };

@@ -4,7 +4,6 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
-
 #include <topocoll/core/result.hpp>
 #include <topocoll/io/json.hpp>
 #include <topocoll/plan/explain.hpp>

@@ -5,7 +5,6 @@
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
-
 #include <topocoll/core/units.hpp>
 #include <topocoll/topo/graph.hpp>
 
@@ -29,12 +28,36 @@ concept CostModel = requires(const M& m, const topo::link& l, bytes b) {
 /// Says in words what keeps `M` from being a `CostModel`.
 template <class M>
 constexpr void require_cost_model() {
-  static_assert(requires(const M& m, const topo::link& l) { { m.rate(l) } -> std::same_as<bytes_per_second>; }, "a CostModel has rate(const topo::link&) const returning bytes_per_second");
-  static_assert(requires(const M& m, const topo::link& l, bytes b) { { m.transfer(l, b) } -> std::same_as<seconds>; }, "a CostModel has transfer(const topo::link&, bytes) const returning seconds");
-  static_assert(requires(const M& m, const topo::link& l) { { m.latency(l) } -> std::same_as<seconds>; }, "a CostModel has latency(const topo::link&) const returning seconds");
-  static_assert(requires(const M& m) { { m.post() } -> std::same_as<seconds>; }, "a CostModel has post() const returning seconds");
-  static_assert(requires(const M& m) { { m.launch() } -> std::same_as<seconds>; }, "a CostModel has launch() const returning seconds");
-  static_assert(requires(const M& m, bytes b) { { m.reduce(b) } -> std::same_as<seconds>; }, "a CostModel has reduce(bytes) const returning seconds");
+  static_assert(
+      requires(const M& m, const topo::link& l) {
+        { m.rate(l) } -> std::same_as<bytes_per_second>;
+      },
+      "a CostModel has rate(const topo::link&) const returning bytes_per_second");
+  static_assert(
+      requires(const M& m, const topo::link& l, bytes b) {
+        { m.transfer(l, b) } -> std::same_as<seconds>;
+      },
+      "a CostModel has transfer(const topo::link&, bytes) const returning seconds");
+  static_assert(
+      requires(const M& m, const topo::link& l) {
+        { m.latency(l) } -> std::same_as<seconds>;
+      },
+      "a CostModel has latency(const topo::link&) const returning seconds");
+  static_assert(
+      requires(const M& m) {
+        { m.post() } -> std::same_as<seconds>;
+      },
+      "a CostModel has post() const returning seconds");
+  static_assert(
+      requires(const M& m) {
+        { m.launch() } -> std::same_as<seconds>;
+      },
+      "a CostModel has launch() const returning seconds");
+  static_assert(
+      requires(const M& m, bytes b) {
+        { m.reduce(b) } -> std::same_as<seconds>;
+      },
+      "a CostModel has reduce(bytes) const returning seconds");
   static_assert(CostModel<M>);
 }
 
@@ -53,15 +76,19 @@ struct alpha_beta {
   /// a message of its low-latency protocol in a ring (us): GPU to GPU through NVSwitch (two NVLinks) 0.6; between PCIe
   /// devices 1.0 (four hops); network 2.7 plus the NIC. Source: NCCL 2.28, src/graph/tuning.cc, hardware latencies.
   std::array<link_price, 9> kinds{{
-      {{0.25e-6}, 0.86},           // pcie: 256 bytes per packet with 24 of header and framing, less 5 % for acknowledgements and credits
-      {{0.30e-6}, 20.6 / 25.0},    // nvlink: payload of one Hopper link in NCCL's model per 25 GB/s nominal; measured 0.80-0.82
-      {{0.30e-6}, 0.75},           // xgmi: 47.7 of 64 GB/s measured by two MI300X over one link
-      {{0.30e-6}, 1},              // c2c: no public figure for payload; taken at its capacity
-      {{0.25e-6}, 1},              // cpu: sources give payload figures already (NCCL: 10 to 40 GB/s)
-      {{0.10e-6}, 1},              // memory: a load or store that misses all caches
-      {{1.00e-6}, 1},              // internal: each NIC handles each message; 2.7 us end to end in the ring model, less the rest
-      {{0.15e-6}, 390.98 / 400},   // infiniband: ib_write_bw on one 400 Gb/s port; 0.13 us is the port-to-port time of a Quantum switch
-      {{0.30e-6}, 369.0 / 400},    // ethernet: RDMA write on one 400 Gb/s RoCE port; store-and-forward of a small frame
+      {{0.25e-6},
+       0.86},  // pcie: 256 bytes per packet with 24 of header and framing, less 5 % for acknowledgements and credits
+      {{0.30e-6},
+       20.6 / 25.0},      // nvlink: payload of one Hopper link in NCCL's model per 25 GB/s nominal; measured 0.80-0.82
+      {{0.30e-6}, 0.75},  // xgmi: 47.7 of 64 GB/s measured by two MI300X over one link
+      {{0.30e-6}, 1},     // c2c: no public figure for payload; taken at its capacity
+      {{0.25e-6}, 1},     // cpu: sources give payload figures already (NCCL: 10 to 40 GB/s)
+      {{0.10e-6}, 1},     // memory: a load or store that misses all caches
+      {{1.00e-6}, 1},     // internal: each NIC handles each message; 2.7 us end to end in the ring model, less the rest
+      {{0.15e-6},
+       390.98 /
+           400},  // infiniband: ib_write_bw on one 400 Gb/s port; 0.13 us is the port-to-port time of a Quantum switch
+      {{0.30e-6}, 369.0 / 400},  // ethernet: RDMA write on one 400 Gb/s RoCE port; store-and-forward of a small frame
   }};
   /// About what a thread needs to hand one more message to a NIC or to a copy engine; assumed, not measured.
   seconds post_time{0.5e-6};
@@ -70,7 +97,9 @@ struct alpha_beta {
   /// A GPU reads two operands and writes one: a third of 3.35 TB/s, the memory rate of an H100. Reduction overlaps transfer.
   bytes_per_second reduce_rate{1.1e12};
 
-  [[nodiscard]] constexpr const link_price& price(topo::link_kind k) const { return kinds[static_cast<std::size_t>(k)]; }
+  [[nodiscard]] constexpr const link_price& price(topo::link_kind k) const {
+    return kinds[static_cast<std::size_t>(k)];
+  }
   [[nodiscard]] constexpr link_price& price(topo::link_kind k) { return kinds[static_cast<std::size_t>(k)]; }
 
   [[nodiscard]] bytes_per_second rate(const topo::link& l) const {

@@ -7,7 +7,6 @@
 #include <span>
 #include <string>
 #include <vector>
-
 #include <topocoll/core/result.hpp>
 #include <topocoll/core/units.hpp>
 #include <topocoll/plan/bound.hpp>
@@ -20,23 +19,23 @@ namespace topocoll { inline namespace v0 { namespace plan {
 
 /// One stage of the chosen plan.
 struct stage_line {
-  std::string what;       ///< label, kind and algorithm
+  std::string what;  ///< label, kind and algorithm
   std::size_t groups = 0;
   std::size_t members = 0;  ///< of the largest group
   std::uint32_t rounds = 0;
   seconds transfer{};
   seconds latency{};
-  std::string limit;      ///< what sets the pace, in words
+  std::string limit;  ///< what sets the pace, in words
 };
 
 /// What a plan sends over the spine, and how long it takes: a line to compare with.
 struct spine_line {
   std::string name;
-  bytes up{};             ///< from leaves into spines, all uplinks together
-  bytes up_largest{};     ///< on one uplink
-  bytes down{};           ///< from spines into leaves
+  bytes up{};          ///< from leaves into spines, all uplinks together
+  bytes up_largest{};  ///< on one uplink
+  bytes down{};        ///< from spines into leaves
   bytes down_largest{};
-  bytes nic_largest{};    ///< out of one NIC
+  bytes nic_largest{};  ///< out of one NIC
   seconds time{};
 };
 
@@ -59,19 +58,19 @@ struct size_range {
 struct explanation {
   collective_kind collective = collective_kind::all_reduce;
   bytes size{};
-  std::string machine;                  ///< source of the graph
+  std::string machine;  ///< source of the graph
   std::uint32_t ranks = 0, boxes = 0, pods = 0;
   std::string chosen;
   std::uint32_t slices = 1;
   std::uint64_t digest = 0;
-  bound limit;                          ///< by the rates of the cost model
-  std::optional<bound> nominal;         ///< bandwidth only, by the capacities of the graph
+  bound limit;                   ///< by the rates of the cost model
+  std::optional<bound> nominal;  ///< bandwidth only, by the capacities of the graph
   double gap = 0;
-  simulation price;                     ///< loads per link left out; see `loads`
-  std::string bottleneck;               ///< busiest link in words
+  simulation price;        ///< loads per link left out; see `loads`
+  std::string bottleneck;  ///< busiest link in words
   std::vector<stage_line> stages;
   std::array<class_load, link_class_count> loads{};
-  std::vector<spine_line> spine;        ///< this plan first, then rings; empty when nothing could cross a spine
+  std::vector<spine_line> spine;  ///< this plan first, then rings; empty when nothing could cross a spine
   std::vector<other_line> others;
   std::vector<size_range> sizes;
   std::optional<proof> proved;
@@ -91,7 +90,8 @@ struct explanation {
 /// Cost: up to three simulations of rings, and one bound.
 /// @return as `levels_of`
 template <CostModel M>
-[[nodiscard]] result<explanation> explain(simulator<M>& prices, const problem& p, const choice& made, std::span<const selection> map);
+[[nodiscard]] result<explanation> explain(simulator<M>& prices, const problem& p, const choice& made,
+                                          std::span<const selection> map);
 
 /// As text of about forty lines; `brief` keeps the first block. Ends in a newline.
 [[nodiscard]] std::string to_text(const explanation& e, bool brief = false);

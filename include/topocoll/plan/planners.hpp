@@ -2,7 +2,6 @@
 #pragma once
 // The planners that are tried when nobody asks for others.
 #include <cstdint>
-
 #include <topocoll/plan/problem.hpp>
 #include <topocoll/plan/synth/binary_tree.hpp>
 #include <topocoll/plan/synth/direct.hpp>
@@ -21,8 +20,9 @@ decltype(auto) with_default_planners(Use use) {
   return use(hierarchical{}, hierarchical{.in_box = a::direct, .on_rail = a::direct, .across = a::direct},
              hierarchical{.in_box = a::direct, .on_rail = a::recursive, .across = a::recursive},
              hierarchical{.in_box = a::ring, .on_rail = a::recursive, .across = a::recursive},
-             hierarchical{.in_box = a::ring, .on_rail = a::ring, .across = a::ring}, ring{.order = ring_order::hardware}, binary_tree{},
-             binomial_tree{}, recursive{}, recursive_doubling{}, direct{}, one_shot{}, ring{});
+             hierarchical{.in_box = a::ring, .on_rail = a::ring, .across = a::ring},
+             ring{.order = ring_order::hardware}, binary_tree{}, binomial_tree{}, recursive{}, recursive_doubling{},
+             direct{}, one_shot{}, ring{});
 }
 
 /// Above so many ranks every further plan costs about a second, and plans that ignore the machine have no chance.
@@ -32,7 +32,7 @@ inline constexpr std::uint32_t most_ranks_for_all_planners = 16384;
 template <class Use>
 decltype(auto) with_planners_for(std::uint32_t ranks, Use use) {
   if (ranks <= most_ranks_for_all_planners) return with_default_planners(use);
-  return use(hierarchical{.in_box = {}, .on_rail = algorithm::recursive, .across = algorithm::recursive}, ring{.order = ring_order::hardware});
+  return use(hierarchical{.in_box = {}, .on_rail = algorithm::recursive, .across = algorithm::recursive}, ring{});
 }
 
 }}}  // namespace topocoll::v0::plan

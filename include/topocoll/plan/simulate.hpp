@@ -6,7 +6,6 @@
 #include <optional>
 #include <string>
 #include <vector>
-
 #include <topocoll/core/ids.hpp>
 #include <topocoll/core/result.hpp>
 #include <topocoll/core/units.hpp>
@@ -32,7 +31,8 @@ enum class link_class : std::uint8_t {
 };
 inline constexpr std::size_t link_class_count = 10;
 [[nodiscard]] constexpr const char* to_string(link_class c) {
-  constexpr const char* words[] = {"gpu_link", "pcie", "cpu", "memory", "adapter", "nic_out", "nic_in", "leaf_up", "leaf_down", "core"};
+  constexpr const char* words[] = {"gpu_link", "pcie",   "cpu",     "memory",    "adapter",
+                                   "nic_out",  "nic_in", "leaf_up", "leaf_down", "core"};
   return words[static_cast<std::size_t>(c)];
 }
 /// Class of a link; decided by what it joins. Cost: O(1).
@@ -40,10 +40,10 @@ inline constexpr std::size_t link_class_count = 10;
 
 /// What all links of a class carry in one collective, slices and rounds together.
 struct class_load {
-  std::size_t links = 0;   ///< of this class in the graph, dead ones left out
-  std::size_t used = 0;    ///< that carry anything
-  bytes total{};           ///< added over links; data that cross two links of a class count twice
-  bytes largest{};         ///< on one link
+  std::size_t links = 0;  ///< of this class in the graph, dead ones left out
+  std::size_t used = 0;   ///< that carry anything
+  bytes total{};          ///< added over links; data that cross two links of a class count twice
+  bytes largest{};        ///< on one link
 };
 
 /// Where the time of a stage goes. Times are those of all slices together, one after the other.
@@ -57,21 +57,21 @@ struct stage_time {
 /// The price of one schedule for one size.
 struct simulation {
   seconds time{};
-  seconds launch{};       ///< part of `time`: once per collective
-  seconds latency{};      ///< part of `time`: of all rounds
-  seconds posting{};      ///< part of `time`: further slices
+  seconds launch{};   ///< part of `time`: once per collective
+  seconds latency{};  ///< part of `time`: of all rounds
+  seconds posting{};  ///< part of `time`: further slices
   /// Rest of `time`: the busiest link when stages overlap perfectly, and what is left for want of slices.
   seconds busiest{};
   seconds unhidden{};
   std::uint32_t slices = 1;
   std::uint32_t rounds = 0;
   std::vector<stage_time> stages;
-  std::vector<bytes> loads;                 ///< per link of the graph, rounded up
-  class_load by_class[link_class_count];    ///< indexed by `link_class`
-  std::optional<link_id> limit;             ///< link with the longest time for its load; empty when reduction takes longer
-  double share = 0;                         ///< of `time` in which that link is busy
-  std::vector<std::string> notes;           ///< what was not priced, and why
-  bytes size{};                             ///< of the whole array, as in the problem
+  std::vector<bytes> loads;               ///< per link of the graph, rounded up
+  class_load by_class[link_class_count];  ///< indexed by `link_class`
+  std::optional<link_id> limit;    ///< link with the longest time for its load; empty when reduction takes longer
+  double share = 0;                ///< of `time` in which that link is busy
+  std::vector<std::string> notes;  ///< what was not priced, and why
+  bytes size{};                    ///< of the whole array, as in the problem
 
   /// The same plan cut into another number of slices. Wrong for plans whose slices take different ways (double trees).
   void cut_into(std::uint32_t other, seconds post) {
@@ -93,7 +93,7 @@ struct simulation {
 /// Traffic to be priced that need not come from a schedule.
 struct workload {
   std::vector<round> rounds;
-  std::uint64_t chunks = 1;     ///< in which `transfer::chunks` counts
+  std::uint64_t chunks = 1;  ///< in which `transfer::chunks` counts
   std::uint32_t slices = 1;
   std::vector<double> reduced;  ///< per stage: share of what a rank receives that it must reduce
 };

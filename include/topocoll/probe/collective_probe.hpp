@@ -30,7 +30,7 @@ namespace topocoll { inline namespace v0 { namespace probe {
 /// One collective at one size.
 struct collective_point {
   collective_kind collective = collective_kind::all_reduce;
-  bytes size = 1_MiB;                  ///< of the whole array
+  bytes size = 1_MiB;                    ///< of the whole array
   std::optional<plan::schedule> plan{};  ///< empty: the communicator's own choice
 };
 
@@ -53,7 +53,8 @@ struct collective_sample {
 ///
 /// Every point is checked element by element before and after it is timed. A sample is a batch of calls that takes about a
 /// millisecond, between two barriers. Precondition: this process has one thread (see `run_local_ranks`).
-/// @return one sample per point; the failure of the rank that failed first, named with host and pid; `timed_out` at `until`
+/// @return one sample per point, or fewer when the time would not have sufficed for the next; the failure of the rank that
+///         failed first, named with host and pid; `timed_out` when not even one point was finished
 [[nodiscard]] inline result<std::vector<collective_sample>> measure_collectives(
     std::span<const collective_point> points, const collective_options& options, deadline until);
 
@@ -231,6 +232,11 @@ inline result<std::vector<collective_sample>> measure_collectives(std::span<cons
     if (!comm) return std::move(comm).error();
     std::string text;
     for (const collective_point& point : points) {
+      // All ranks look at the shortest time that any of them has left, so all of them stop at the same point.
+      double left = until.left().value;
+      if (auto least = comm->all_reduce(std::span(&left, 1), {reduce_op::min, until.left()}); !least)
+        return std::move(least).error();
+      if (!text.empty() && left < 4 * options.budget.value) break;
       if (point.plan)
         if (auto taken = comm->adopt(*point.plan, until.left()); !taken) return std::move(taken).error();
       auto line = detail::run_point(*comm, point, options.budget, until);
@@ -245,6 +251,7 @@ inline result<std::vector<collective_sample>> measure_collectives(std::span<cons
   std::vector<collective_sample> samples;
   const char* text = exits->front().outcome->c_str();
   for (const collective_point& point : points) {
+    if (*text == '\0' && !samples.empty()) break;
     collective_sample s;
     s.collective = point.collective;
     s.plan = point.plan ? point.plan->name : "built-in";

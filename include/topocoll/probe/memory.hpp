@@ -320,9 +320,9 @@ inline result<std::vector<memory_sample>> measure_memory(std::span<const std::ui
     std::size_t complete = taken.most;
     for (const detail::memory_worker& w : workers) complete = std::min(complete, w.passes[kernel].size());
     if (complete < 3)
-      return fail(errc::timed_out, "the memory of " + std::to_string(cores.size()) +
-                                       " cores was not measured in time: " + std::to_string(complete) + " passes of '" +
-                                       std::string(to_string(s.kernel)) + "' were done");
+      return fail(errc::timed_out, "not measured in time, " + std::to_string(complete) + " passes of '" +
+                                       std::string(to_string(s.kernel)) + "' on " + std::to_string(cores.size()) +
+                                       (cores.size() == 1 ? " core" : " cores") + " were done");
     std::vector<bool> quiet(complete);
     s.passes = complete;
     for (std::size_t pass = 0; pass < complete; ++pass) {

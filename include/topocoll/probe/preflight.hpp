@@ -36,7 +36,7 @@ struct preflight_options {
   seconds budget{15};       ///< for everything; what does not fit is not measured
   std::vector<bytes> sizes = {64_KiB, 1_MiB, 16_MiB};
   std::optional<bytes_per_second> min_bandwidth{};  ///< busbw that all_reduce must reach at the largest size
-  bool live = true;                               ///< the graph is this machine; false: nothing is run
+  bool live = true;                                 ///< the graph is this machine; false: nothing is run
 
   /// Shares of the model's expectation for the largest size. Under `fail_below` on a quiet machine is a failure, under
   /// `suspect_below` is looked at twice. Low on purpose: processes that share cores wait for the scheduler, which the model
@@ -250,14 +250,21 @@ inline memory_model probe_memory(report& r, const core_layout& layout, const pre
   if (each.size() > 1)
     compare_siblings(r.verdicts, "memory/cores", "core", names, each, options.sibling_allowed, model.busy);
   else
-    r.verdicts.push_back(
-        not_measured("memory/cores", "cores", "one core", "cores: not compared, this process may use only one"));
+    r.verdicts.push_back(all.size() > 1 ? not_measured("memory/cores", "cores", "cores not compared",
+                                                       "cores: not compared, their memory was not measured in time",
+                                                       "allow more time (--time-budget)")
+                                        : not_measured("memory/cores", "cores", "one core",
+                                                       "cores: not compared, this process may use only one"));
   if (domain_rates.size() > 1)
     compare_siblings(r.verdicts, "memory/numa", "NUMA domain", domain_names, domain_rates, options.sibling_allowed,
                      model.busy);
   else
-    r.verdicts.push_back(not_measured("memory/numa", "NUMA domains", "one NUMA domain",
-                                      "NUMA domains: not compared, there is only one"));
+    r.verdicts.push_back(domains.size() > 1
+                             ? not_measured("memory/numa", "NUMA domains", "NUMA domains not compared",
+                                            "NUMA domains: not compared, their memory was not measured in time",
+                                            "allow more time (--time-budget)")
+                             : not_measured("memory/numa", "NUMA domains", "one NUMA domain",
+                                            "NUMA domains: not compared, there is only one"));
 
   if (one_copy && together) {
     const double gain = together->together.median / one_copy->median;

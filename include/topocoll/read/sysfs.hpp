@@ -63,11 +63,18 @@ struct sysfs_numa {
   std::optional<bytes> memory;
   bool of_gpu = false;  ///< the memory of a GPU that the kernel shows as a domain
 };
+/// XGMI between two AMD GPUs as the compute driver tells it; each end tells its own.
+struct sysfs_xgmi {
+  std::string from, to;               ///< PCI addresses
+  std::string gcn;                    ///< architecture of `from`, "942"; empty when not told
+  std::uint64_t least = 0, most = 0;  ///< MB/s of one link and of all together; 0 when not told
+};
 struct sysfs_machine {
   std::vector<sysfs_numa> domains;
   std::vector<sysfs_pci> functions;
   std::vector<sysfs_net> interfaces;
   std::vector<sysfs_rdma> rdma;
+  std::vector<sysfs_xgmi> xgmi;
   processor_text processor;
   std::string online;  ///< processors in use
   std::vector<finding> findings;

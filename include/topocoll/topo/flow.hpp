@@ -6,7 +6,6 @@
 #include <limits>
 #include <string>
 #include <vector>
-
 #include <topocoll/core/ids.hpp>
 #include <topocoll/core/result.hpp>
 #include <topocoll/topo/concepts.hpp>
@@ -58,14 +57,15 @@ class flow_network {
   ///         to more than `Int` holds
   [[nodiscard]] result<Int> maximum_flow(node_id source, node_id sink, Int enough = most()) {
     if (source.value >= first_.size() || sink.value >= first_.size() || source == sink)
-      return fail(errc::invalid_argument, "a flow needs two different nodes of its network of " + std::to_string(first_.size()) +
-                                              "; it was asked for node " + std::to_string(source.value) + " to node " +
-                                              std::to_string(sink.value));
+      return fail(errc::invalid_argument, "a flow needs two different nodes of its network of " +
+                                              std::to_string(first_.size()) + "; it was asked for node " +
+                                              std::to_string(source.value) + " to node " + std::to_string(sink.value));
     Int sum = 0;
     for (std::uint32_t a = 0; a < capacity_.size(); ++a) {
       if (capacity_[a] > most() - sum)
-        return fail(errc::unsupported, "the capacities of " + std::to_string(capacity_.size()) + " arcs add up to more than " +
-                                           std::to_string(sizeof(Int) * 8) + " bits hold");
+        return fail(errc::unsupported, "the capacities of " + std::to_string(capacity_.size()) +
+                                           " arcs add up to more than " + std::to_string(sizeof(Int) * 8) +
+                                           " bits hold");
       sum += capacity_[a];
       arcs_[2 * a].rest = capacity_[a];
       arcs_[2 * a + 1].rest = 0;
@@ -159,7 +159,8 @@ struct cut {
 template <class Int = std::int64_t, LinkGraph G>
 [[nodiscard]] result<cut<Int>> minimum_cut(const G& graph, node_id source, node_id sink,
                                            bytes_per_second unit = bytes_per_second{1}) {
-  if (!(unit.value > 0)) return fail(errc::invalid_argument, "a cut counts capacities in a unit above 0 bytes per second");
+  if (!(unit.value > 0))
+    return fail(errc::invalid_argument, "a cut counts capacities in a unit above 0 bytes per second");
   flow_network<Int> net(graph.node_count());
   for (std::uint32_t v = 0; v < graph.node_count(); ++v)
     for (const link_id e : graph.out_links({v})) {

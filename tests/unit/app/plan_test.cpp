@@ -4,9 +4,7 @@
 #include <string>
 #include <string_view>
 #include <vector>
-
 #include <topocoll/app/plan.hpp>
-
 #include <gtest/gtest.h>
 
 namespace app = topocoll::app;
@@ -58,7 +56,8 @@ TEST(run_plan, answers_machines_with_one_document) {
 }
 
 TEST(run_plan, writes_the_plan_to_a_file) {
-  const std::string path = (std::filesystem::temp_directory_path() / ("topocoll_plan_" + std::to_string(::getpid()) + ".json")).string();
+  const std::string path =
+      (std::filesystem::temp_directory_path() / ("topocoll_plan_" + std::to_string(::getpid()) + ".json")).string();
   const answer a = ask({"--fabric", small, "--brief", "--output", path});
   ASSERT_EQ(a.code, app::exit_ok) << a.err;
   const auto read = plan::schedule_from_json(io::read_file(path).value(), path);
@@ -108,11 +107,21 @@ TEST(run_plan, plans_for_processes_where_there_is_no_gpu) {
 
 TEST(run_plan, complains_in_one_sentence) {
   const std::vector<std::vector<std::string_view>> bad = {
-      {"--fabric", small, "--collective", "all_redcue"}, {"--fabric", small, "--size", "much"},      {"--fabric", small, "--sizes", "1G:1K"},
-      {"--fabric", small, "--ranks", "33"},              {"--fabric", small, "--ranks", "0"},        {"--fabric", small, "--ranks", "-1"},
-      {"--fabric", small, "--order", "sideways"},        {"--fabric", small, "--order", "random:"},  {"--fabric", small, "--order", "random:99999999999999999999"},
-      {"--fabric", small, "--root", "32"},               {"--fabric", small, "--algorithm", "rnig"}, {"--fabric", "dgx-h100:nodes=0"},
-      {"--from", "/nonexistent/file.xml"},               {"--fabric", small, "--colour"},            {"--fabric", small, "--json", "--brief"},
+      {"--fabric", small, "--collective", "all_redcue"},
+      {"--fabric", small, "--size", "much"},
+      {"--fabric", small, "--sizes", "1G:1K"},
+      {"--fabric", small, "--ranks", "33"},
+      {"--fabric", small, "--ranks", "0"},
+      {"--fabric", small, "--ranks", "-1"},
+      {"--fabric", small, "--order", "sideways"},
+      {"--fabric", small, "--order", "random:"},
+      {"--fabric", small, "--order", "random:99999999999999999999"},
+      {"--fabric", small, "--root", "32"},
+      {"--fabric", small, "--algorithm", "rnig"},
+      {"--fabric", "dgx-h100:nodes=0"},
+      {"--from", "/nonexistent/file.xml"},
+      {"--fabric", small, "--colour"},
+      {"--fabric", small, "--json", "--brief"},
       {"--fabric", small, "--brief", "--output", "/nonexistent/folder/plan.json"}};
   for (const auto& args : bad) {
     const answer a = ask(args);
@@ -127,6 +136,7 @@ TEST(run_plan, complains_in_one_sentence) {
 TEST(run_plan, helps) {
   const answer a = ask({"--help"});
   EXPECT_EQ(a.code, app::exit_ok);
-  for (const char* option : {"--from", "--fabric", "--collective", "--size", "--sizes", "--ranks", "--order", "--algorithm", "--explain", "--json", "--output"})
+  for (const char* option : {"--from", "--fabric", "--collective", "--size", "--sizes", "--ranks", "--order",
+                             "--algorithm", "--explain", "--json", "--output"})
     EXPECT_NE(a.out.find(option), std::string::npos) << option;
 }

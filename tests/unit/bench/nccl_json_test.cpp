@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <topocoll/bench/nccl_json.hpp>
-
-#include <gtest/gtest.h>
-
 #include <string>
 #include <vector>
+#include <topocoll/bench/nccl_json.hpp>
+#include <gtest/gtest.h>
 
 namespace tc = topocoll;
 namespace bench = topocoll::bench;
@@ -26,7 +24,8 @@ TEST(nccl_json, has_the_fields_of_version_3_and_no_environment) {
   bench::run_facts facts;
   facts.ranks = {{0, 1, "h", {}}, {1, 2, "h", 3}};
   const auto j = bench::to_json({}, rows, facts);
-  for (const char* field : {"version", "start_time", "args", "config", "devices", "results", "out_of_bounds", "average_bus_bandwidth", "errors", "end_time"})
+  for (const char* field : {"version", "start_time", "args", "config", "devices", "results", "out_of_bounds",
+                            "average_bus_bandwidth", "errors", "end_time"})
     EXPECT_TRUE(j.contains(field)) << field;
   EXPECT_FALSE(j.contains("env"));
   EXPECT_EQ(j["version"], 3);

@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <topocoll/bench/nccl_style.hpp>
-
-#include <gtest/gtest.h>
-
 #include <string>
 #include <vector>
+#include <topocoll/bench/nccl_style.hpp>
+#include <gtest/gtest.h>
 
 namespace tc = topocoll;
 namespace bench = topocoll::bench;
@@ -26,7 +24,9 @@ bench::row example() {
 
 // Column widths of nccl-tests 2.18: 12, 12, 8, 6, 6, then 7, 6, 6, 5 for each half, two blanks between.
 TEST(to_text, of_a_row_is_the_line_that_nccl_tests_prints) {
-  EXPECT_EQ(bench::to_text(example()), "     1048576        524288  bfloat16     sum      -1     9.95  105.34  184.35      0     9.96  105.25  184.18      0\n");
+  EXPECT_EQ(bench::to_text(example()),
+            "     1048576        524288  bfloat16     sum      -1     9.95  105.34  184.35      0     9.96  105.25  "
+            "184.18      0\n");
 }
 
 TEST(to_text, shows_no_figure_where_nothing_was_checked_and_the_root_where_there_is_one) {
@@ -60,9 +60,12 @@ TEST(to_text, adds_the_share_of_the_limit_only_on_demand) {
 TEST(column_lines, are_those_of_nccl_tests) {
   EXPECT_EQ(bench::column_lines(),
             "#\n"
-            "#                                                              out-of-place                       in-place          \n"
-            "#       size         count      type   redop    root     time   algbw   busbw #wrong     time   algbw   busbw #wrong\n"
-            "#        (B)    (elements)                               (us)  (GB/s)  (GB/s)            (us)  (GB/s)  (GB/s)       \n");
+            "#                                                              out-of-place                       "
+            "in-place          \n"
+            "#       size         count      type   redop    root     time   algbw   busbw #wrong     time   algbw   "
+            "busbw #wrong\n"
+            "#        (B)    (elements)                               (us)  (GB/s)  (GB/s)            (us)  (GB/s)  "
+            "(GB/s)       \n");
 }
 
 TEST(header, names_options_and_ranks) {
@@ -70,7 +73,8 @@ TEST(header, names_options_and_ranks) {
   c.range = {8_B, 1_MiB, 2, 1_MiB};
   const std::vector<bench::rank_line> ranks = {{0, 4711, "node7", {}}, {1, 4712, "node7", 5}};
   EXPECT_EQ(bench::header(c, ranks),
-            "# nThread 1 nGpus 0 minBytes 8 maxBytes 1048576 step: 2(factor) warmup iters: 1 iters: 20 agg iters: 1 validation: 1 graph: 0\n"
+            "# nThread 1 nGpus 0 minBytes 8 maxBytes 1048576 step: 2(factor) warmup iters: 1 iters: 20 agg iters: 1 "
+            "validation: 1 graph: 0\n"
             "#\n# Using devices\n"
             "#  Rank  0 Group  0 Pid   4711 on      node7 device  - [any core] host memory\n"
             "#  Rank  1 Group  0 Pid   4712 on      node7 device  5 [core] host memory\n#\n");

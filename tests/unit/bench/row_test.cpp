@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <topocoll/bench/row.hpp>
-
-#include <gtest/gtest.h>
-
 #include <cstdint>
 #include <vector>
+#include <topocoll/bench/row.hpp>
+#include <gtest/gtest.h>
 
 namespace tc = topocoll;
 namespace bench = topocoll::bench;
@@ -24,7 +22,8 @@ TEST(sizes, multiply_by_the_factor_up_to_the_last) {
 }
 
 TEST(sizes, add_the_step_without_a_factor) {
-  EXPECT_EQ(values(bench::sizes({.first = 10_B, .last = 35_B, .factor = {}, .step = 10_B})), (std::vector<std::uint64_t>{10, 20, 30}));
+  EXPECT_EQ(values(bench::sizes({.first = 10_B, .last = 35_B, .factor = {}, .step = 10_B})),
+            (std::vector<std::uint64_t>{10, 20, 30}));
 }
 
 TEST(sizes, end_where_they_would_not_grow) {

@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <topocoll/bench/sweep.hpp>
-
-#include <gtest/gtest.h>
-
 #include <string>
 #include <thread>
 #include <vector>
+#include <topocoll/bench/sweep.hpp>
 #include <topocoll/exec/inproc.hpp>
+#include <gtest/gtest.h>
 
 namespace tc = topocoll;
 namespace bench = topocoll::bench;
@@ -15,7 +13,8 @@ using namespace topocoll::literals;
 namespace {
 
 /// Runs a sweep between threads; what rank 0 saw.
-tc::result<std::vector<bench::row>> swept(std::uint32_t ranks, const bench::sweep_config& config, bench::whereabouts* at = nullptr) {
+tc::result<std::vector<bench::row>> swept(std::uint32_t ranks, const bench::sweep_config& config,
+                                          bench::whereabouts* at = nullptr) {
   auto group = tc::make_inproc_group(ranks).value();
   std::vector<tc::result<std::vector<bench::row>>> all(ranks, tc::fail(tc::errc::bug, "did not run"));
   std::vector<std::thread> threads;
@@ -47,8 +46,9 @@ bench::sweep_config quick(tc::collective_kind kind) {
 }
 
 TEST(sweep, measures_every_collective_with_right_data_in_and_out_of_place) {
-  for (const auto kind : {tc::collective_kind::all_reduce, tc::collective_kind::all_gather, tc::collective_kind::reduce_scatter,
-                          tc::collective_kind::broadcast, tc::collective_kind::reduce})
+  for (const auto kind :
+       {tc::collective_kind::all_reduce, tc::collective_kind::all_gather, tc::collective_kind::reduce_scatter,
+        tc::collective_kind::broadcast, tc::collective_kind::reduce})
     for (const std::uint32_t ranks : {1U, 2U, 3U, 5U}) {
       const auto rows = swept(ranks, quick(kind));
       ASSERT_TRUE(rows) << rows.error().message();
@@ -116,7 +116,8 @@ TEST(sweep, ends_a_size_that_takes_too_long) {
 
 TEST(whereabouts, says_what_a_rank_does) {
   bench::whereabouts at;
-  EXPECT_NE(bench::to_string(at, tc::collective_kind::all_reduce).find("before the first all_reduce"), std::string::npos);
+  EXPECT_NE(bench::to_string(at, tc::collective_kind::all_reduce).find("before the first all_reduce"),
+            std::string::npos);
   auto c = quick(tc::collective_kind::all_reduce);
   ASSERT_TRUE(swept(2, c, &at));
   EXPECT_EQ(bench::to_string(at, tc::collective_kind::all_reduce), "all_reduce of 1000 B in place, timed call 3 of 3");

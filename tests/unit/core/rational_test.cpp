@@ -80,6 +80,7 @@ TEST(rational, that_is_invalid_spreads_and_equals_nothing) {
 TEST(rational, takes_the_smallest_integer_only_when_it_can_negate_it) {
   constexpr std::int64_t least = std::numeric_limits<std::int64_t>::min();
   EXPECT_FALSE(rational(least, 1).valid());
+  EXPECT_FALSE(rational(least).valid());
   EXPECT_EQ(rational(least, 2), rational(least / 2));
   EXPECT_EQ(rational(least, least), rational(1));
 }

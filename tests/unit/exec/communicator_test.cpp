@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <gtest/gtest.h>
-
 #include <array>
+#include <contract/groups.hpp>
 #include <cstdint>
 #include <string>
 #include <vector>
-
-#include <contract/groups.hpp>
 #include <topocoll/exec/communicator.hpp>
 #include <topocoll/exec/inproc.hpp>
+#include <gtest/gtest.h>
 
 namespace {
 
@@ -94,7 +92,7 @@ TEST(check_buffers, knows_what_in_place_means_for_each_collective) {
   EXPECT_TRUE(ok(collective_kind::all_reduce, 1, 0, 4));
   EXPECT_FALSE(ok(collective_kind::all_reduce, 1, 0, 3));
   EXPECT_FALSE(ok(collective_kind::all_reduce, 1, 3, 0));
-  EXPECT_TRUE(ok(collective_kind::all_gather, 2, 8, 0));    // shard 2 of 16 elements from 0
+  EXPECT_TRUE(ok(collective_kind::all_gather, 2, 8, 0));  // shard 2 of 16 elements from 0
   EXPECT_FALSE(ok(collective_kind::all_gather, 1, 8, 0));
   EXPECT_TRUE(ok(collective_kind::all_gather, 1, 16, 0));
   EXPECT_TRUE(ok(collective_kind::reduce_scatter, 3, 0, 12));
@@ -129,8 +127,11 @@ TEST(communicator, stays_whole_when_a_plan_is_refused) {
     if (comm.rank().value == 1) plan.ranks = 4;
     auto taken = comm.adopt(plan);
     if (taken) return "adopted";
-    if (taken.error().code != (comm.rank().value == 1 ? errc::invalid_argument : errc::mismatch)) return taken.error().message();
-    if (comm.rank().value != 1 && taken.error().what.find("rank 1 has another plan for all_reduce than ranks 0, 2") == std::string::npos) return taken.error().what;
+    if (taken.error().code != (comm.rank().value == 1 ? errc::invalid_argument : errc::mismatch))
+      return taken.error().message();
+    if (comm.rank().value != 1 &&
+        taken.error().what.find("rank 1 has another plan for all_reduce than ranks 0, 2") == std::string::npos)
+      return taken.error().what;
     std::vector<std::int32_t> x(5, 1);
     if (auto ok = comm.all_reduce(x); !ok) return ok.error().message();
     return x[4] == 3 ? "" : "wrong sum";
@@ -156,7 +157,9 @@ TEST(communicator, can_be_aborted_from_another_thread) {
     }
     auto waited = comm.barrier();
     if (waited) return "it succeeded";
-    return waited.error().code == errc::aborted && waited.error().what.find("enough") != std::string::npos ? "" : waited.error().message();
+    return waited.error().code == errc::aborted && waited.error().what.find("enough") != std::string::npos
+               ? ""
+               : waited.error().message();
   }));
 }
 
@@ -166,19 +169,27 @@ TEST(choose_flat, gives_a_plan_that_exists_for_every_collective_size_and_number_
       for (std::uint64_t size = 1; size < (1ULL << 40U); size *= 4) {
         const auto kind = static_cast<collective_kind>(k);
         const flat_choice c = choose_flat(kind, n, {size});
-        EXPECT_TRUE(plan::flat_schedule(kind, n, {}, c.how, {.slices = c.slices})) << to_string(kind) << " " << n << " " << size;
+        EXPECT_TRUE(plan::flat_schedule(kind, n, {}, c.how, {.slices = c.slices}))
+            << to_string(kind) << " " << n << " " << size;
       }
 }
 
 TEST(call_tag, tells_a_call_in_words) {
-  const std::uint64_t tag = detail::make_tag({.number = 12, .collective = collective_kind::reduce, .type = dtype::bfloat16, .op = reduce_op::avg, .root = 3});
+  const std::uint64_t tag = detail::make_tag(
+      {.number = 12, .collective = collective_kind::reduce, .type = dtype::bfloat16, .op = reduce_op::avg, .root = 3});
   const std::string words = detail::describe_tag(tag);
   EXPECT_NE(words.find("call 12, reduce of bfloat16 (avg), root 3"), std::string::npos) << words;
   EXPECT_EQ(detail::describe_tag(0x1234), "tag 0x0000000000001234");
 }
 
 TEST(call_tag, differs_when_anything_about_the_call_differs) {
-  const detail::call_identity base{.number = 5, .collective = collective_kind::broadcast, .type = dtype::float32, .op = reduce_op::sum, .root = 1, .count = 100, .digest = 77};
+  const detail::call_identity base{.number = 5,
+                                   .collective = collective_kind::broadcast,
+                                   .type = dtype::float32,
+                                   .op = reduce_op::sum,
+                                   .root = 1,
+                                   .count = 100,
+                                   .digest = 77};
   const std::uint64_t tag = detail::make_tag(base);
   auto other = base;
   other.number = 6;

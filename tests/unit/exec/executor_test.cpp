@@ -1,16 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Programs written by hand, and what the executor makes of them.
-#include <gtest/gtest.h>
-
-#include <sys/mman.h>
-
+#include <contract/groups.hpp>
 #include <cstdint>
 #include <string>
+#include <sys/mman.h>
 #include <vector>
-
-#include <contract/groups.hpp>
 #include <topocoll/exec/executor.hpp>
 #include <topocoll/exec/inproc.hpp>
+#include <gtest/gtest.h>
 
 namespace {
 
@@ -25,14 +22,16 @@ plan::program one_step(std::uint32_t me) {
   p.ranks = 2;
   p.rank = {me};
   p.stages = {"exchange"};
-  p.ops = {{op_kind::send, {1 - me}, {buffer::input, 0, 1}, {}, 0}, {op_kind::receive_reduce, {1 - me}, {buffer::input, 0, 1}, {buffer::output, 0, 1}, 0}};
+  p.ops = {{op_kind::send, {1 - me}, {buffer::input, 0, 1}, {}, 0},
+           {op_kind::receive_reduce, {1 - me}, {buffer::input, 0, 1}, {buffer::output, 0, 1}, 0}};
   p.steps = {{0, 0, 0, 2, {}}};
   return p;
 }
 
 /// Runs program(rank) on all ranks of a group of threads, with `input(rank)`; outputs or failures.
 template <class Program>
-std::vector<std::pair<failure, std::vector<float>>> run_everywhere(std::uint32_t n, std::uint64_t count, Program program, std::uint64_t window = 0) {
+std::vector<std::pair<failure, std::vector<float>>> run_everywhere(std::uint32_t n, std::uint64_t count,
+                                                                   Program program, std::uint64_t window = 0) {
   return groups::on_all(make_inproc_group(n).value(), [&](inproc_transport& t) {
     const std::uint32_t me = t.rank().value;
     std::vector<float> in(count), out(count, -1.0F);
@@ -51,8 +50,10 @@ std::vector<std::pair<failure, std::vector<float>>> run_everywhere(std::uint32_t
     c.number = 7;
     c.window = window;
     auto done = e.run(t, *prepared, c, deadline::in(10_s));
-    if (!done) answer.first = done.error();
-    else answer.first.what = "fine";
+    if (!done)
+      answer.first = done.error();
+    else
+      answer.first.what = "fine";
     answer.second = out;
     return answer;
   });
@@ -64,14 +65,16 @@ TEST(executor, runs_one_step_for_any_count_and_window) {
       if (window == 1 && count > 1000) continue;
       for (const auto& [why, out] : run_everywhere(2, count, one_step, window)) {
         ASSERT_EQ(why.what, "fine");
-        for (std::size_t i = 0; i < count; ++i) ASSERT_EQ(out[i], static_cast<float>(100 + 2 * (i % 50))) << i << " of " << count;
+        for (std::size_t i = 0; i < count; ++i)
+          ASSERT_EQ(out[i], static_cast<float>(100 + 2 * (i % 50))) << i << " of " << count;
       }
     }
   }
 }
 
 TEST(executor, goes_on_with_one_channel_while_another_waits) {
-  // Channel 0 of rank 1 waits for rank 0, which first wants to hear on channel 1: one order for both would be a deadlock.
+  // Channel 0 of rank 1 waits for rank 0, which first wants to hear on channel 1: one order for both would be a
+  // deadlock.
   const auto program = [](std::uint32_t me) {
     plan::program p;
     p.ranks = 2;
@@ -97,7 +100,8 @@ TEST(executor, goes_on_with_one_channel_while_another_waits) {
     for (const auto& [why, out] : run_everywhere(2, count, program)) {
       ASSERT_EQ(why.what, "fine");
       const std::uint64_t half = (count + 1) / 2;  // first chunk from rank 0, second from rank 1
-      for (std::size_t i = 0; i < count; ++i) ASSERT_EQ(out[i], static_cast<float>((i < half ? 0 : 100) + i % 50)) << i << " of " << count;
+      for (std::size_t i = 0; i < count; ++i)
+        ASSERT_EQ(out[i], static_cast<float>((i < half ? 0 : 100) + i % 50)) << i << " of " << count;
     }
   }
 }
@@ -207,7 +211,8 @@ TEST(executor, counts_in_64_bits) {
   plan::program p;
   p.ranks = 2;
   p.chunks = 3;
-  p.ops = {{op_kind::send, {1}, {buffer::input, 2, 1}, {}, 2}, {op_kind::receive_reduce, {1}, {buffer::input, 1, 1}, {buffer::output, 1, 1}, 1}};
+  p.ops = {{op_kind::send, {1}, {buffer::input, 2, 1}, {}, 2},
+           {op_kind::receive_reduce, {1}, {buffer::input, 1, 1}, {buffer::output, 1, 1}, 1}};
   p.steps = {{0, 0, 0, 2, {}}};
   auto prepared = prepared_program::of(p).value();
   std::vector<outgoing> sent;
@@ -232,7 +237,8 @@ TEST(executor, counts_in_64_bits) {
   ASSERT_TRUE(e.run(t, prepared, c, deadline::in(1_s)));
   ASSERT_EQ(sent.size(), 3U);
   const std::uint64_t last = count - 2 * c.window, part = (last + 2) / 3;
-  EXPECT_EQ(sent[2].data.data() - static_cast<const std::byte*>(in), static_cast<std::ptrdiff_t>((2 * c.window + 2 * part) * 4));
+  EXPECT_EQ(sent[2].data.data() - static_cast<const std::byte*>(in),
+            static_cast<std::ptrdiff_t>((2 * c.window + 2 * part) * 4));
   ::munmap(in, size);
   ::munmap(out, size);
 }
@@ -241,7 +247,8 @@ TEST(executor, keeps_its_scratch_and_can_be_moved) {
   auto run = [](executor<host_memory>& e, std::uint64_t count) {
     plan::program p;
     p.scratch_cells = 1;
-    p.ops = {{op_kind::copy, {}, {buffer::input, 0, 1}, {buffer::scratch, 0, 1}, 0}, {op_kind::copy, {}, {buffer::scratch, 0, 1}, {buffer::output, 0, 1}, 0}};
+    p.ops = {{op_kind::copy, {}, {buffer::input, 0, 1}, {buffer::scratch, 0, 1}, 0},
+             {op_kind::copy, {}, {buffer::scratch, 0, 1}, {buffer::output, 0, 1}, 0}};
     p.steps = {{0, 0, 0, 1, {}}, {0, 0, 1, 1, {0}}};
     auto prepared = prepared_program::of(p).value();
     auto group = make_inproc_group(1).value();

@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <gtest/gtest.h>
-
 #include <cfenv>
 #include <cmath>
 #include <cstdint>
 #include <cstring>
 #include <limits>
-
 #include <topocoll/exec/float16.hpp>
+#include <gtest/gtest.h>
 
 namespace {
 
@@ -31,7 +29,8 @@ double value_of(std::uint32_t bits, int exponent_bits, int fraction_bits) {
   const std::uint32_t fraction = bits & ((1U << fraction_bits) - 1U);
   const double sign = (bits >> (exponent_bits + fraction_bits)) != 0 ? -1.0 : 1.0;
   if (exponent == (1 << exponent_bits) - 1) return fraction != 0 ? std::nan("") : sign * INFINITY;
-  const double significand = exponent == 0 ? std::ldexp(fraction, -fraction_bits) : 1.0 + std::ldexp(fraction, -fraction_bits);
+  const double significand =
+      exponent == 0 ? std::ldexp(fraction, -fraction_bits) : 1.0 + std::ldexp(fraction, -fraction_bits);
   return sign * std::ldexp(significand, (exponent == 0 ? 1 : exponent) - bias);
 }
 // Nearest, ties to even, by the current rounding mode of nearbyint.
@@ -82,8 +81,10 @@ TEST(bfloat16, has_the_value_that_its_format_says_for_all_bit_patterns) {
   for (std::uint32_t b = 0; b <= 0xffffU; ++b) {
     const float f = to_float(bfloat16{static_cast<std::uint16_t>(b)});
     const double expected = value_of(b, 8, 7);
-    if (std::isnan(expected)) ASSERT_TRUE(std::isnan(f)) << std::hex << b;
-    else ASSERT_EQ(static_cast<double>(f), expected) << std::hex << b;
+    if (std::isnan(expected))
+      ASSERT_TRUE(std::isnan(f)) << std::hex << b;
+    else
+      ASSERT_EQ(static_cast<double>(f), expected) << std::hex << b;
     const bool nan = (b & 0x7f80U) == 0x7f80U && (b & 0x7fU) != 0;
     ASSERT_EQ(to_bfloat16(f).bits, nan ? (b | 0x40U) : b) << std::hex << b;
   }
@@ -95,7 +96,8 @@ void around_every_boundary(int exponent_bits, int fraction_bits, Check check) {
   const std::uint32_t infinity = ((1U << exponent_bits) - 1U) << fraction_bits;
   for (std::uint32_t b = 0; b < infinity; ++b) {
     const double low = value_of(b, exponent_bits, fraction_bits);
-    const double high = b + 1 == infinity ? low + (low - value_of(b - 1, exponent_bits, fraction_bits)) : value_of(b + 1, exponent_bits, fraction_bits);
+    const double high = b + 1 == infinity ? low + (low - value_of(b - 1, exponent_bits, fraction_bits))
+                                          : value_of(b + 1, exponent_bits, fraction_bits);
     for (const double x : {low, (low + high) / 2}) {
       const std::uint32_t center = bits_of(static_cast<float>(x));
       for (int d = -1; d <= 1; ++d) {

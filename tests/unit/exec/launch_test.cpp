@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <gtest/gtest.h>
-
 #include <cstdlib>
 #include <map>
 #include <optional>
 #include <string>
 #include <string_view>
-
 #include <topocoll/exec/launch.hpp>
+#include <gtest/gtest.h>
 
 namespace {
 
@@ -22,8 +20,14 @@ result<launch> launched(const variables& v) {
   });
 }
 
-const variables slurm_task = {{"SLURM_PROCID", "5"},       {"SLURM_STEP_NUM_TASKS", "15"}, {"SLURM_NTASKS", "23"},           {"SLURM_LOCALID", "2"},
-                              {"SLURM_NODEID", "1"},       {"SLURM_JOB_ID", "4711"},       {"SLURM_STEP_ID", "0"},           {"SLURM_STEP_TASKS_PER_NODE", "3,8,4"},
+const variables slurm_task = {{"SLURM_PROCID", "5"},
+                              {"SLURM_STEP_NUM_TASKS", "15"},
+                              {"SLURM_NTASKS", "23"},
+                              {"SLURM_LOCALID", "2"},
+                              {"SLURM_NODEID", "1"},
+                              {"SLURM_JOB_ID", "4711"},
+                              {"SLURM_STEP_ID", "0"},
+                              {"SLURM_STEP_TASKS_PER_NODE", "3,8,4"},
                               {"SLURM_STEP_NODELIST", "gpu[03-05]"}};
 
 TEST(launch_from, of_nothing_is_rank_0_of_1) {
@@ -36,8 +40,16 @@ TEST(launch_from, of_nothing_is_rank_0_of_1) {
 }
 
 TEST(launch_from, reads_torchrun) {
-  const auto l = launched({{"RANK", "9"}, {"WORLD_SIZE", "16"}, {"LOCAL_RANK", "1"}, {"LOCAL_WORLD_SIZE", "8"}, {"GROUP_RANK", "1"},
-                           {"MASTER_ADDR", "node0"}, {"MASTER_PORT", "29500"}, {"TORCHELASTIC_RUN_ID", "abc"}, {"TORCHELASTIC_RESTART_COUNT", "2"}}).value();
+  const auto l = launched({{"RANK", "9"},
+                           {"WORLD_SIZE", "16"},
+                           {"LOCAL_RANK", "1"},
+                           {"LOCAL_WORLD_SIZE", "8"},
+                           {"GROUP_RANK", "1"},
+                           {"MASTER_ADDR", "node0"},
+                           {"MASTER_PORT", "29500"},
+                           {"TORCHELASTIC_RUN_ID", "abc"},
+                           {"TORCHELASTIC_RESTART_COUNT", "2"}})
+                     .value();
   EXPECT_EQ(l.launcher, "torchrun");
   EXPECT_EQ(l.rank, rank_id{9});
   EXPECT_EQ(l.size, 16U);
@@ -51,8 +63,14 @@ TEST(launch_from, reads_torchrun) {
 }
 
 TEST(launch_from, reads_open_mpi_whose_node_rank_is_not_a_node) {
-  const auto l = launched({{"OMPI_COMM_WORLD_RANK", "3"}, {"OMPI_COMM_WORLD_SIZE", "4"}, {"OMPI_COMM_WORLD_LOCAL_RANK", "1"},
-                           {"OMPI_COMM_WORLD_LOCAL_SIZE", "2"}, {"OMPI_COMM_WORLD_NODE_RANK", "1"}, {"PMIX_NAMESPACE", "prterun-1"}, {"PMIX_RANK", "3"}}).value();
+  const auto l = launched({{"OMPI_COMM_WORLD_RANK", "3"},
+                           {"OMPI_COMM_WORLD_SIZE", "4"},
+                           {"OMPI_COMM_WORLD_LOCAL_RANK", "1"},
+                           {"OMPI_COMM_WORLD_LOCAL_SIZE", "2"},
+                           {"OMPI_COMM_WORLD_NODE_RANK", "1"},
+                           {"PMIX_NAMESPACE", "prterun-1"},
+                           {"PMIX_RANK", "3"}})
+                     .value();
   EXPECT_EQ(l.launcher, "Open MPI");
   EXPECT_EQ(l.rank, rank_id{3});
   EXPECT_EQ(l.size, 4U);
@@ -63,15 +81,21 @@ TEST(launch_from, reads_open_mpi_whose_node_rank_is_not_a_node) {
 }
 
 TEST(launch_from, reads_mvapich_pmi_pals_and_flux) {
-  EXPECT_EQ(launched({{"MV2_COMM_WORLD_RANK", "1"}, {"MV2_COMM_WORLD_SIZE", "2"}, {"MV2_COMM_WORLD_LOCAL_RANK", "0"}})->launcher, "MVAPICH");
-  const auto pmi = launched({{"PMI_RANK", "1"}, {"PMI_SIZE", "6"}, {"MPI_LOCALRANKID", "1"}, {"MPI_LOCALNRANKS", "3"}}).value();
+  EXPECT_EQ(launched({{"MV2_COMM_WORLD_RANK", "1"}, {"MV2_COMM_WORLD_SIZE", "2"}, {"MV2_COMM_WORLD_LOCAL_RANK", "0"}})
+                ->launcher,
+            "MVAPICH");
+  const auto pmi =
+      launched({{"PMI_RANK", "1"}, {"PMI_SIZE", "6"}, {"MPI_LOCALRANKID", "1"}, {"MPI_LOCALNRANKS", "3"}}).value();
   EXPECT_EQ(pmi.launcher, "PMI");
   EXPECT_EQ(pmi.local_size, 3U);
-  const auto pals = launched({{"PALS_RANKID", "7"}, {"PMI_SIZE", "8"}, {"PALS_LOCAL_RANKID", "3"}, {"PALS_NODEID", "1"}}).value();
+  const auto pals =
+      launched({{"PALS_RANKID", "7"}, {"PMI_SIZE", "8"}, {"PALS_LOCAL_RANKID", "3"}, {"PALS_NODEID", "1"}}).value();
   EXPECT_EQ(pals.launcher, "PALS");
   EXPECT_EQ(pals.rank, rank_id{7});
   EXPECT_EQ(pals.node, 1U);
-  const auto flux = launched({{"FLUX_TASK_RANK", "2"}, {"FLUX_JOB_SIZE", "4"}, {"FLUX_TASK_LOCAL_ID", "0"}, {"FLUX_JOB_ID", "f1"}}).value();
+  const auto flux =
+      launched({{"FLUX_TASK_RANK", "2"}, {"FLUX_JOB_SIZE", "4"}, {"FLUX_TASK_LOCAL_ID", "0"}, {"FLUX_JOB_ID", "f1"}})
+          .value();
   EXPECT_EQ(flux.launcher, "Flux");
   EXPECT_EQ(flux.job, "f1");
 }
@@ -89,7 +113,9 @@ TEST(launch_from, reads_slurm_steps) {
 }
 
 TEST(launch_from, does_not_take_a_batch_script_for_a_task) {
-  const auto l = launched({{"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "64"}, {"SLURM_JOB_ID", "4711"}, {"SLURM_LOCALID", "0"}}).value();
+  const auto l =
+      launched({{"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "64"}, {"SLURM_JOB_ID", "4711"}, {"SLURM_LOCALID", "0"}})
+          .value();
   EXPECT_EQ(l.launcher, "none");
   EXPECT_EQ(l.size, 1U);
   ASSERT_EQ(l.findings.size(), 1U);
@@ -98,7 +124,12 @@ TEST(launch_from, does_not_take_a_batch_script_for_a_task) {
 }
 
 TEST(launch_from, believes_mpirun_inside_a_batch_script) {
-  const auto l = launched({{"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "64"}, {"SLURM_JOB_ID", "1"}, {"OMPI_COMM_WORLD_RANK", "3"}, {"OMPI_COMM_WORLD_SIZE", "64"}}).value();
+  const auto l = launched({{"SLURM_PROCID", "0"},
+                           {"SLURM_NTASKS", "64"},
+                           {"SLURM_JOB_ID", "1"},
+                           {"OMPI_COMM_WORLD_RANK", "3"},
+                           {"OMPI_COMM_WORLD_SIZE", "64"}})
+                     .value();
   EXPECT_EQ(l.launcher, "Open MPI");
   EXPECT_EQ(l.rank, rank_id{3});
 }
@@ -122,8 +153,15 @@ TEST(launch_from, takes_two_launchers_that_agree) {
 }
 
 TEST(launch_from, lets_srun_start_one_torchrun_per_host) {
-  const auto l = launched({{"SLURM_PROCID", "1"}, {"SLURM_NTASKS", "2"}, {"SLURM_STEP_ID", "0"}, {"SLURM_LOCALID", "0"}, {"SLURM_NODEID", "1"},
-                           {"RANK", "11"}, {"WORLD_SIZE", "16"}, {"LOCAL_RANK", "3"}}).value();
+  const auto l = launched({{"SLURM_PROCID", "1"},
+                           {"SLURM_NTASKS", "2"},
+                           {"SLURM_STEP_ID", "0"},
+                           {"SLURM_LOCALID", "0"},
+                           {"SLURM_NODEID", "1"},
+                           {"RANK", "11"},
+                           {"WORLD_SIZE", "16"},
+                           {"LOCAL_RANK", "3"}})
+                     .value();
   EXPECT_EQ(l.launcher, "torchrun");
   EXPECT_EQ(l.rank, rank_id{11});
   EXPECT_EQ(l.node, 1U);

@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <topocoll/exec/pattern.hpp>
-
-#include <gtest/gtest.h>
-
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <vector>
+#include <topocoll/exec/pattern.hpp>
 #include <topocoll/exec/reduce.hpp>
+#include <gtest/gtest.h>
 
 namespace tc = topocoll;
 
@@ -15,9 +13,11 @@ namespace {
 
 using data = std::vector<std::byte>;
 
-constexpr tc::dtype types[] = {tc::dtype::int8,   tc::dtype::uint8,   tc::dtype::int32,   tc::dtype::uint32,  tc::dtype::int64,
-                               tc::dtype::uint64, tc::dtype::float16, tc::dtype::float32, tc::dtype::float64, tc::dtype::bfloat16};
-constexpr tc::reduce_op ops[] = {tc::reduce_op::sum, tc::reduce_op::prod, tc::reduce_op::min, tc::reduce_op::max, tc::reduce_op::avg};
+constexpr tc::dtype types[] = {tc::dtype::int8,    tc::dtype::uint8,   tc::dtype::int32,   tc::dtype::uint32,
+                               tc::dtype::int64,   tc::dtype::uint64,  tc::dtype::float16, tc::dtype::float32,
+                               tc::dtype::float64, tc::dtype::bfloat16};
+constexpr tc::reduce_op ops[] = {tc::reduce_op::sum, tc::reduce_op::prod, tc::reduce_op::min, tc::reduce_op::max,
+                                 tc::reduce_op::avg};
 
 data input(const tc::pattern& p, tc::dtype type, std::uint32_t rank, std::uint64_t count) {
   data d(count * tc::size_of(type).value);

@@ -1,15 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <gtest/gtest.h>
-
 #include <cmath>
 #include <cstdint>
 #include <cstring>
 #include <limits>
 #include <type_traits>
 #include <vector>
-
 #include <topocoll/exec/float16.hpp>
 #include <topocoll/exec/reduce.hpp>
+#include <gtest/gtest.h>
 
 namespace {
 
@@ -39,8 +37,10 @@ template <class T>
 T expected(reduce_op op, T a, T b) {
   if constexpr (std::is_same_v<T, half> || std::is_same_v<T, bfloat16>) {
     const float r = expected<float>(op, to_float(a), to_float(b));
-    if constexpr (std::is_same_v<T, half>) return to_half(r);
-    else return to_bfloat16(r);
+    if constexpr (std::is_same_v<T, half>)
+      return to_half(r);
+    else
+      return to_bfloat16(r);
   } else if constexpr (std::is_floating_point_v<T>) {
     if (op == reduce_op::sum || op == reduce_op::avg) return a + b;
     if (op == reduce_op::prod) return a * b;
@@ -49,8 +49,11 @@ T expected(reduce_op op, T a, T b) {
     return (a < b) == (op == reduce_op::min) ? a : b;
   } else {
     __extension__ using wide = __int128;
-    if (op == reduce_op::sum || op == reduce_op::avg) return static_cast<T>(static_cast<std::uint64_t>(wide{a} + wide{b}));
-    if (op == reduce_op::prod) return static_cast<T>(static_cast<std::uint64_t>(static_cast<unsigned long long>(a) * static_cast<unsigned long long>(b)));
+    if (op == reduce_op::sum || op == reduce_op::avg)
+      return static_cast<T>(static_cast<std::uint64_t>(wide{a} + wide{b}));
+    if (op == reduce_op::prod)
+      return static_cast<T>(
+          static_cast<std::uint64_t>(static_cast<unsigned long long>(a) * static_cast<unsigned long long>(b)));
     return (a < b) == (op == reduce_op::min) ? a : b;
   }
 }
@@ -69,7 +72,8 @@ bool same(T a, T b, bool any_nan) {
 
 template <class T>
 class reduce_elements_of : public ::testing::Test {};
-using elements = ::testing::Types<std::int8_t, std::uint8_t, std::int32_t, std::uint32_t, std::int64_t, std::uint64_t, half, float, double, bfloat16>;
+using elements = ::testing::Types<std::int8_t, std::uint8_t, std::int32_t, std::uint32_t, std::int64_t, std::uint64_t,
+                                  half, float, double, bfloat16>;
 TYPED_TEST_SUITE(reduce_elements_of, elements);
 
 constexpr reduce_op all_ops[] = {reduce_op::sum, reduce_op::prod, reduce_op::min, reduce_op::max, reduce_op::avg};
@@ -94,7 +98,8 @@ TYPED_TEST(reduce_elements_of, equals_one_element_at_a_time_for_every_length_and
           std::memcpy(static_cast<void*>(&y), b.data() + skew + i * sizeof(T), sizeof(T));
           std::memcpy(static_cast<void*>(&z), r.data() + skew + i * sizeof(T), sizeof(T));
           const bool arithmetic = op == reduce_op::sum || op == reduce_op::prod || op == reduce_op::avg;
-          ASSERT_TRUE(same(z, expected(op, x, y), arithmetic)) << to_string(op) << " element " << i << " of " << n << ", seed " << seed;
+          ASSERT_TRUE(same(z, expected(op, x, y), arithmetic))
+              << to_string(op) << " element " << i << " of " << n << ", seed " << seed;
         }
         for (std::size_t i = 0; i < r.size(); ++i) {
           if (i < skew || i >= skew + n * sizeof(T)) {
@@ -152,12 +157,14 @@ void check_all_patterns_against(std::uint16_t other) {
     reduce_elements(dtype_of<T>(), op, reinterpret_cast<std::byte*>(r.data()), reinterpret_cast<std::byte*>(a.data()),
                     reinterpret_cast<std::byte*>(b.data()), a.size());
     std::size_t wrong = 0;
-    for (std::size_t i = 0; i < a.size(); ++i) wrong += !same(r[i], expected(op, a[i], b[i]), op == reduce_op::sum || op == reduce_op::prod);
+    for (std::size_t i = 0; i < a.size(); ++i)
+      wrong += !same(r[i], expected(op, a[i], b[i]), op == reduce_op::sum || op == reduce_op::prod);
     EXPECT_EQ(wrong, 0U) << to_string(op) << " with " << std::hex << other;
   }
 }
 TEST(reduce_elements, of_16_bit_floats_is_right_for_all_bit_patterns) {
-  for (const int other : {0x0000, 0x8000, 0x0001, 0x83ff, 0x0400, 0x3c00, 0x3c01, 0x3f80, 0xbf81, 0x7bff, 0x7c00, 0xfc00, 0x7e00, 0x7f80, 0xff80, 0x7d01}) {
+  for (const int other : {0x0000, 0x8000, 0x0001, 0x83ff, 0x0400, 0x3c00, 0x3c01, 0x3f80, 0xbf81, 0x7bff, 0x7c00,
+                          0xfc00, 0x7e00, 0x7f80, 0xff80, 0x7d01}) {
     check_all_patterns_against<half>(static_cast<std::uint16_t>(other));
     check_all_patterns_against<bfloat16>(static_cast<std::uint16_t>(other));
   }
@@ -166,7 +173,8 @@ TEST(reduce_elements, of_16_bit_floats_is_right_for_all_bit_patterns) {
 TEST(reduce_elements, wraps_signed_integers) {
   const std::int32_t a = std::numeric_limits<std::int32_t>::max(), b = 1;
   std::int32_t r = 0;
-  reduce_elements(dtype::int32, reduce_op::sum, reinterpret_cast<std::byte*>(&r), reinterpret_cast<const std::byte*>(&a), reinterpret_cast<const std::byte*>(&b), 1);
+  reduce_elements(dtype::int32, reduce_op::sum, reinterpret_cast<std::byte*>(&r),
+                  reinterpret_cast<const std::byte*>(&a), reinterpret_cast<const std::byte*>(&b), 1);
   EXPECT_EQ(r, std::numeric_limits<std::int32_t>::min());
 }
 

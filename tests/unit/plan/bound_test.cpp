@@ -6,11 +6,9 @@
 #include <map>
 #include <string>
 #include <vector>
-
 #include <topocoll/discover/describe.hpp>
 #include <topocoll/plan/bound.hpp>
 #include <topocoll/topo/graph.hpp>
-
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
@@ -123,7 +121,8 @@ rational reduce_by_force(const topo::graph& g) {
     }
     for (std::uint32_t k = 1; k <= parts && good; ++k) {
       bool has_rank = false;
-      for (std::uint32_t v = 0; v < n; ++v) has_rank = has_rank || (part[v] == k && g.at(node_id{v}).kind == topo::node_kind::gpu);
+      for (std::uint32_t v = 0; v < n; ++v)
+        has_rank = has_rank || (part[v] == k && g.at(node_id{v}).kind == topo::node_kind::gpu);
       good = has_rank;
     }
     if (good && parts >= 2) {
@@ -196,7 +195,8 @@ TEST_F(oracle, for_all_gather_is_met_exactly_and_the_cut_proves_it) {
     ASSERT_TRUE(b) << t.at("name") << ": " << b.error().message();
     ASSERT_TRUE(b->seconds_per_byte) << t.at("name");
     const rational ranks{static_cast<std::int64_t>(p.ranks.size())};
-    EXPECT_TRUE(*b->seconds_per_byte * giga * ranks == parse_rational(t.at("expected").at("inv_rate_allgather"))) << t.at("name");
+    EXPECT_TRUE(*b->seconds_per_byte * giga * ranks == parse_rational(t.at("expected").at("inv_rate_allgather")))
+        << t.at("name");
     EXPECT_EQ(b->method, plan::bound_method::best_cut);
     // Recompute the ratio from the side alone: one of the two directions must give it.
     std::vector<bool> inside(g.node_count(), false);
@@ -220,7 +220,8 @@ TEST_F(oracle, for_reduce_scatter_is_met_exactly) {
     const auto b = plan::lower_bound(p);
     ASSERT_TRUE(b && b->seconds_per_byte) << t.at("name");
     const rational ranks{static_cast<std::int64_t>(p.ranks.size())};
-    EXPECT_TRUE(*b->seconds_per_byte * giga * ranks == parse_rational(t.at("expected").at("inv_rate_reducescatter"))) << t.at("name");
+    EXPECT_TRUE(*b->seconds_per_byte * giga * ranks == parse_rational(t.at("expected").at("inv_rate_reducescatter")))
+        << t.at("name");
   }
 }
 
@@ -231,7 +232,9 @@ TEST_F(oracle, for_all_reduce_is_met_exactly_where_it_is_known) {
     const auto b = plan::lower_bound(problem_of(g, collective_kind::all_reduce));
     ASSERT_TRUE(b && b->seconds_per_byte) << t.at("name");
     if (!t.at("expected").contains("allreduce_rate_GBps")) continue;
-    EXPECT_TRUE(rational{1} / (*b->seconds_per_byte * giga) == parse_rational(t.at("expected").at("allreduce_rate_GBps"))) << t.at("name");
+    EXPECT_TRUE(rational{1} / (*b->seconds_per_byte * giga) ==
+                parse_rational(t.at("expected").at("allreduce_rate_GBps")))
+        << t.at("name");
     ++met;
   }
   EXPECT_EQ(met, 28U);
@@ -241,7 +244,8 @@ TEST_F(oracle, is_not_passed_by_the_cuts_around_the_levels) {
   std::size_t equal = 0, known = 0;
   for (const auto& t : topologies) {
     const topo::graph g = oracle_graph(t);
-    const auto b = plan::lower_bound(problem_of(g, collective_kind::all_gather), plan::alpha_beta::ideal(), {.effort = 0});
+    const auto b =
+        plan::lower_bound(problem_of(g, collective_kind::all_gather), plan::alpha_beta::ideal(), {.effort = 0});
     ASSERT_TRUE(b && b->seconds_per_byte) << t.at("name");
     EXPECT_EQ(b->method, plan::bound_method::level_cuts);
     const rational best = parse_rational(t.at("expected").at("inv_rate_allgather"));
@@ -259,7 +263,8 @@ TEST(lower_bound, of_all_gather_is_the_worst_of_all_cuts) {
     const auto p = problem_of(g, collective_kind::all_gather);
     const auto b = plan::lower_bound(p);
     ASSERT_TRUE(b && b->seconds_per_byte) << "seed " << seed;
-    EXPECT_TRUE(*b->seconds_per_byte * giga == gather_by_force(g, static_cast<std::int64_t>(p.ranks.size()))) << "seed " << seed;
+    EXPECT_TRUE(*b->seconds_per_byte * giga == gather_by_force(g, static_cast<std::int64_t>(p.ranks.size())))
+        << "seed " << seed;
   }
 }
 
@@ -268,8 +273,9 @@ TEST(lower_bound, of_all_reduce_is_the_worst_of_all_families) {
     const topo::graph g = random_graph(seed, 2);
     const auto b = plan::lower_bound(problem_of(g, collective_kind::all_reduce));
     ASSERT_TRUE(b && b->seconds_per_byte) << "seed " << seed;
-    EXPECT_TRUE(*b->seconds_per_byte * giga == reduce_by_force(g)) << "seed " << seed << " " << b->seconds_per_byte->to_double() * 1e9
-                                                                   << " and " << reduce_by_force(g).to_double();
+    EXPECT_TRUE(*b->seconds_per_byte * giga == reduce_by_force(g))
+        << "seed " << seed << " " << b->seconds_per_byte->to_double() * 1e9 << " and "
+        << reduce_by_force(g).to_double();
   }
 }
 
@@ -287,8 +293,9 @@ TEST(lower_bound, of_uniform_clusters_is_the_closed_form) {
     ASSERT_TRUE(b && b->seconds_per_byte) << c.spec;
     // max{(N-1)/(450+50), (H-1)/50, r(P-1)/50} per shard and GB: GPU, box and pod cuts.
     const std::int64_t n = 8 * c.boxes;
-    const rational per_shard = std::max({rational{n - 1, 500}, rational{c.boxes - 1, 50}, rational{c.over * (c.pods - 1), 50}},
-                                        [](rational x, rational y) { return x < y; });
+    const rational per_shard =
+        std::max({rational{n - 1, 500}, rational{c.boxes - 1, 50}, rational{c.over * (c.pods - 1), 50}},
+                 [](rational x, rational y) { return x < y; });
     EXPECT_TRUE(*b->seconds_per_byte * giga == per_shard / rational{n}) << c.spec << " " << b->cut;
     const auto reduce = plan::lower_bound(problem_of(g, collective_kind::all_reduce));
     ASSERT_TRUE(reduce && reduce->seconds_per_byte) << c.spec;
@@ -297,9 +304,11 @@ TEST(lower_bound, of_uniform_clusters_is_the_closed_form) {
 }
 
 TEST(lower_bound, names_the_pod_whose_uplinks_are_too_few) {
-  const topo::graph g = topo::graph::from(topocoll::describe("dgx-h100:nodes=16,pods=8,oversubscription=3").value()).value();
+  const topo::graph g =
+      topo::graph::from(topocoll::describe("dgx-h100:nodes=16,pods=8,oversubscription=3").value()).value();
   const auto b = plan::lower_bound(problem_of(g, collective_kind::all_gather)).value();
-  EXPECT_EQ(b.cut, "112 of 128 shards must reach 2 hosts (node0 and node1) through 8 infiniband links of 267 GB/s together");
+  EXPECT_EQ(b.cut,
+            "112 of 128 shards must reach 2 hosts (node0 and node1) through 8 infiniband links of 267 GB/s together");
   EXPECT_EQ(b.method, plan::bound_method::best_cut);
 }
 
@@ -335,8 +344,8 @@ TEST(lower_bound, of_broadcast_is_the_narrowest_cut_from_the_root) {
   EXPECT_TRUE(*plan::lower_bound(p)->seconds_per_byte * giga == (rational{1, 8}));  // into c: 5 + 3
   p.collective = collective_kind::reduce;
   EXPECT_TRUE(*plan::lower_bound(p)->seconds_per_byte * giga == (rational{1, 13}));  // out of c: 10 + 3
-  p.root = {2};  // c itself
-  EXPECT_TRUE(*plan::lower_bound(p)->seconds_per_byte * giga == (rational{1, 8}));  // into c
+  p.root = {2};                                                                      // c itself
+  EXPECT_TRUE(*plan::lower_bound(p)->seconds_per_byte * giga == (rational{1, 8}));   // into c
 }
 
 TEST(lower_bound, of_all_to_all_counts_what_crosses_between_boxes) {
@@ -401,8 +410,9 @@ TEST(lower_bound, of_a_small_message_is_the_latency_between_the_farthest_ranks) 
   const plan::alpha_beta cost;
   const auto b = plan::lower_bound(problem_of(g, collective_kind::all_reduce, bytes{8}), cost).value();
   // GPU, NIC, port, leaf, port, NIC, GPU: two PCIe links, two adapters, two cables; another rail adds two NVLinks.
-  const double way = 2 * (cost.price(topo::link_kind::pcie).latency.value + cost.price(topo::link_kind::internal).latency.value +
-                          cost.price(topo::link_kind::infiniband).latency.value);
+  const double way =
+      2 * (cost.price(topo::link_kind::pcie).latency.value + cost.price(topo::link_kind::internal).latency.value +
+           cost.price(topo::link_kind::infiniband).latency.value);
   EXPECT_GE(b.latency_time.value, way);
   EXPECT_LE(b.latency_time.value, way + 2 * cost.price(topo::link_kind::nvlink).latency.value + 1e-12);
   EXPECT_EQ(b.time, cost.launch() + b.latency_time);
@@ -413,7 +423,8 @@ TEST(lower_bound, refuses_what_cannot_be) {
   const node_id a = d.add(topo::node_kind::gpu), b = d.add(topo::node_kind::gpu), c = d.add(topo::node_kind::gpu);
   d.join(a, b, 10);
   const topo::graph g = d.graph();
-  for (const auto kind : {collective_kind::all_gather, collective_kind::all_reduce, collective_kind::broadcast, collective_kind::all_to_all}) {
+  for (const auto kind : {collective_kind::all_gather, collective_kind::all_reduce, collective_kind::broadcast,
+                          collective_kind::all_to_all}) {
     auto p = problem_of(g, kind);
     EXPECT_EQ(plan::lower_bound(p).error().code, errc::unavailable) << to_string(kind);  // nothing leads to c
     p.ranks = {a, b};

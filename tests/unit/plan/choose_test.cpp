@@ -2,26 +2,26 @@
 #include <string>
 #include <string_view>
 #include <vector>
-
 #include <topocoll/discover/describe.hpp>
 #include <topocoll/plan/choose.hpp>
 #include <topocoll/plan/planners.hpp>
-
 #include <gtest/gtest.h>
 
 namespace topo = topocoll::topo;
 namespace plan = topocoll::plan;
 using namespace topocoll::literals;
+using plan::algorithm;
 using topocoll::bytes;
 using topocoll::collective_kind;
 using topocoll::errc;
 using topocoll::fail;
 using topocoll::rank_id;
-using plan::algorithm;
 
 namespace {
 
-topo::graph cluster() { return topo::graph::from(topocoll::describe("dgx-h100:nodes=4,pods=2,oversubscription=3").value()).value(); }
+topo::graph cluster() {
+  return topo::graph::from(topocoll::describe("dgx-h100:nodes=4,pods=2,oversubscription=3").value()).value();
+}
 
 plan::problem problem_of(const topo::graph& g, bytes size, collective_kind kind = collective_kind::all_reduce) {
   plan::problem p;
@@ -35,7 +35,9 @@ plan::problem problem_of(const topo::graph& g, bytes size, collective_kind kind 
 /// Has no answer, and says why.
 struct refuses {
   [[nodiscard]] std::string_view name() const { return "refuses"; }
-  [[nodiscard]] topocoll::result<plan::schedule> synthesize(const plan::problem&) const { return fail(errc::unsupported, "it is Sunday"); }
+  [[nodiscard]] topocoll::result<plan::schedule> synthesize(const plan::problem&) const {
+    return fail(errc::unsupported, "it is Sunday");
+  }
 };
 
 /// Looks fast and is wrong: reduces half of the array only.
@@ -52,7 +54,9 @@ struct forgets {
 
 TEST(choose, takes_the_cheapest_plan_and_proves_it) {
   const topo::graph g = cluster();
-  const auto c = plan::choose(problem_of(g, 64_MiB), plan::alpha_beta{}, plan::ring{}, plan::recursive{}, plan::hierarchical{}).value();
+  const auto c =
+      plan::choose(problem_of(g, 64_MiB), plan::alpha_beta{}, plan::ring{}, plan::recursive{}, plan::hierarchical{})
+          .value();
   EXPECT_EQ(c.candidates.front().planner, "hierarchical");
   ASSERT_TRUE(c.candidates.front().proved);
   EXPECT_EQ(c.candidates.front().proved->ranks, 32U);
@@ -117,23 +121,28 @@ TEST(choose, takes_the_planner_that_is_asked_for) {
 
 TEST(choose, lists_a_plan_once_that_two_planners_make) {
   const topo::graph g = cluster();
-  const auto c = plan::choose(problem_of(g, 64_MiB), plan::alpha_beta{}, plan::ring{}, plan::ring{.order = plan::ring_order::rank, .rings = 0, .slices = 2}).value();
+  const auto c = plan::choose(problem_of(g, 64_MiB), plan::alpha_beta{}, plan::ring{},
+                              plan::ring{.order = plan::ring_order::rank, .rings = 0, .slices = 2})
+                     .value();
   EXPECT_EQ(c.candidates.size(), 1U);  // they differ in slices only, and these are chosen by price
 }
 
 TEST(choose, cuts_large_arrays_into_slices_and_small_ones_not) {
   const topo::graph g = cluster();
   EXPECT_EQ(plan::choose(problem_of(g, 8_B), plan::alpha_beta{}, plan::hierarchical{})->best().slices, 1U);
-  EXPECT_EQ(plan::choose(problem_of(g, 1_GiB), plan::alpha_beta{}, plan::hierarchical{})->best().slices, plan::max_slices);
+  EXPECT_EQ(plan::choose(problem_of(g, 1_GiB), plan::alpha_beta{}, plan::hierarchical{})->best().slices,
+            plan::max_slices);
 }
 
 TEST(choose, works_for_one_rank_and_for_no_bytes) {
   const topo::graph g = cluster();
   auto p = problem_of(g, bytes{0});
-  EXPECT_TRUE(plan::with_default_planners([&](const auto&... all) { return plan::choose(p, plan::alpha_beta{}, all...); }));
+  EXPECT_TRUE(
+      plan::with_default_planners([&](const auto&... all) { return plan::choose(p, plan::alpha_beta{}, all...); }));
   p.size = 1_MiB;
   p.ranks.resize(1);
-  const auto one = plan::with_default_planners([&](const auto&... all) { return plan::choose(p, plan::alpha_beta{}, all...); });
+  const auto one =
+      plan::with_default_planners([&](const auto&... all) { return plan::choose(p, plan::alpha_beta{}, all...); });
   ASSERT_TRUE(one) << one.error().message();
   EXPECT_EQ(one->price().time, plan::alpha_beta{}.launch());
 }
@@ -142,7 +151,9 @@ TEST(choose, comes_close_to_the_bound_of_large_arrays) {
   const topo::graph g = cluster();
   for (const auto kind : {collective_kind::all_reduce, collective_kind::all_gather, collective_kind::reduce_scatter}) {
     const auto p = problem_of(g, 1_GiB, kind);
-    const auto c = plan::with_default_planners([&](const auto&... all) { return plan::choose(p, plan::alpha_beta{}, all...); }).value();
+    const auto c = plan::with_default_planners([&](const auto&... all) {
+                     return plan::choose(p, plan::alpha_beta{}, all...);
+                   }).value();
     EXPECT_LT(c.gap, 0.25) << to_string(kind) << ' ' << c.candidates.front().name;
   }
 }
@@ -154,11 +165,14 @@ TEST(crossovers, agree_with_choosing_at_each_size) {
   const auto limit = plan::lower_bound(p, plan::alpha_beta{}).value();
   const auto sizes = plan::doubling_sizes(1_KiB, 256_MiB);
   ASSERT_EQ(sizes.size(), 19U);
-  const auto map = plan::with_default_planners([&](const auto&... all) { return plan::crossovers(prices, p, limit, sizes, {}, all...); }).value();
+  const auto map = plan::with_default_planners([&](const auto&... all) {
+                     return plan::crossovers(prices, p, limit, sizes, {}, all...);
+                   }).value();
   ASSERT_EQ(map.size(), sizes.size());
   for (std::size_t k = 0; k < map.size(); k += 6) {
     p.size = sizes[k];
-    const auto c = plan::with_default_planners([&](const auto&... all) { return plan::choose(prices, p, {}, all...); }).value();
+    const auto c =
+        plan::with_default_planners([&](const auto&... all) { return plan::choose(prices, p, {}, all...); }).value();
     EXPECT_EQ(map[k].name, c.candidates.front().name) << p.size.value;
     EXPECT_NEAR(map[k].time.value, c.price().time.value, 1e-12);
     EXPECT_NEAR(map[k].bound_time.value, c.limit.time.value, 1e-12);

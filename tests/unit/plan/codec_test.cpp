@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <string>
 #include <vector>
-
 #include <topocoll/discover/describe.hpp>
 #include <topocoll/plan/codec.hpp>
 #include <topocoll/plan/planners.hpp>
-
 #include <gtest/gtest.h>
 
 namespace topo = topocoll::topo;
@@ -18,10 +16,13 @@ using topocoll::errc;
 
 namespace {
 
-constexpr collective_kind all_kinds[] = {collective_kind::all_reduce, collective_kind::all_gather, collective_kind::reduce_scatter,
-                                         collective_kind::broadcast,  collective_kind::reduce,     collective_kind::all_to_all};
+constexpr collective_kind all_kinds[] = {collective_kind::all_reduce,     collective_kind::all_gather,
+                                         collective_kind::reduce_scatter, collective_kind::broadcast,
+                                         collective_kind::reduce,         collective_kind::all_to_all};
 
-std::string ring_text() { return plan::to_json(plan::flat_schedule(collective_kind::all_reduce, 3, {}, plan::algorithm::ring).value()); }
+std::string ring_text() {
+  return plan::to_json(plan::flat_schedule(collective_kind::all_reduce, 3, {}, plan::algorithm::ring).value());
+}
 
 std::string replaced(std::string text, const std::string& from, const std::string& to) {
   const auto at = text.find(from);
@@ -32,7 +33,8 @@ std::string replaced(std::string text, const std::string& from, const std::strin
 }  // namespace
 
 TEST(plan_json, gives_every_schedule_back) {
-  const topo::graph g = topo::graph::from(topocoll::describe("dgx-h100:nodes=3,pods=3,oversubscription=2").value()).value();
+  const topo::graph g =
+      topo::graph::from(topocoll::describe("dgx-h100:nodes=3,pods=3,oversubscription=2").value()).value();
   std::size_t plans = 0;
   for (const auto kind : all_kinds) {
     plan::problem p;
@@ -71,13 +73,15 @@ TEST(plan_json, is_pinned) {
             "  \"slices\": 1,\n"
             "  \"digest\": \"DIGEST\",\n"
             "  \"stages\": [\n"
-            "    {\"kind\": \"all_reduce\", \"algorithm\": \"ring\", \"label\": \"all \\\"three\\\"\", \"offsets\": [0, 3], \"members\": [0, 1, 2], \"bounds\": [0, 1, 2, 3]}\n"
+            "    {\"kind\": \"all_reduce\", \"algorithm\": \"ring\", \"label\": \"all \\\"three\\\"\", \"offsets\": "
+            "[0, 3], \"members\": [0, 1, 2], \"bounds\": [0, 1, 2, 3]}\n"
             "  ]\n"
             "}\n");
 }
 
 TEST(plan_json, passes_over_unknown_fields) {
-  EXPECT_TRUE(plan::schedule_from_json(replaced(ring_text(), "\"ranks\"", "\"colour\": {\"deep\": [1]}, \"ranks\""), "a.json"));
+  EXPECT_TRUE(
+      plan::schedule_from_json(replaced(ring_text(), "\"ranks\"", "\"colour\": {\"deep\": [1]}, \"ranks\""), "a.json"));
 }
 
 TEST(plan_json, of_a_newer_schema_is_refused_with_both_versions) {
@@ -89,7 +93,8 @@ TEST(plan_json, of_a_newer_schema_is_refused_with_both_versions) {
 }
 
 TEST(plan_json, that_was_changed_does_not_match_its_digest) {
-  const auto read = plan::schedule_from_json(replaced(ring_text(), "[0, 1, 2], \"bounds\"", "[0, 2, 1], \"bounds\""), "a.json");
+  const auto read =
+      plan::schedule_from_json(replaced(ring_text(), "[0, 1, 2], \"bounds\"", "[0, 2, 1], \"bounds\""), "a.json");
   ASSERT_FALSE(read);
   EXPECT_EQ(read.error().code, errc::mismatch);
 }
@@ -120,11 +125,13 @@ TEST(plan_json, that_is_broken_is_refused_with_the_place) {
     EXPECT_EQ(read.error().what.find("a.json"), 0U) << read.error().what;
     EXPECT_NE(read.error().what.find(c.place), std::string::npos) << read.error().what;
   }
-  for (const char* text : {"", "[]", "{}", "null", "{\"schema\": \"topocoll.plan/1\"}"}) EXPECT_FALSE(plan::schedule_from_json(text, "a.json")) << text;
+  for (const char* text : {"", "[]", "{}", "null", "{\"schema\": \"topocoll.plan/1\"}"})
+    EXPECT_FALSE(plan::schedule_from_json(text, "a.json")) << text;
 }
 
 TEST(explanation_json, says_the_same_as_the_text) {
-  const topo::graph g = topo::graph::from(topocoll::describe("dgx-h100:nodes=4,pods=2,oversubscription=2").value()).value();
+  const topo::graph g =
+      topo::graph::from(topocoll::describe("dgx-h100:nodes=4,pods=2,oversubscription=2").value()).value();
   plan::problem p;
   p.graph = &g;
   p.size = 16_MiB;

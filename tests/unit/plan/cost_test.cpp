@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <topocoll/plan/cost.hpp>
-
 #include <gtest/gtest.h>
 
 namespace topo = topocoll::topo;
@@ -52,8 +51,10 @@ TEST(alpha_beta, gives_a_degraded_link_its_own_rate) {
 TEST(alpha_beta, sums_to_the_latencies_of_nccl) {
   const alpha_beta m;
   const auto way = [&](int nvlinks, int pcie, int adapters, int cables) {
-    return nvlinks * m.price(topo::link_kind::nvlink).latency.value + pcie * m.price(topo::link_kind::pcie).latency.value +
-           adapters * m.price(topo::link_kind::internal).latency.value + cables * m.price(topo::link_kind::infiniband).latency.value;
+    return nvlinks * m.price(topo::link_kind::nvlink).latency.value +
+           pcie * m.price(topo::link_kind::pcie).latency.value +
+           adapters * m.price(topo::link_kind::internal).latency.value +
+           cables * m.price(topo::link_kind::infiniband).latency.value;
   };
   EXPECT_NEAR(way(2, 0, 0, 0), 0.6e-6, 1e-12);  // ring over NVLink, LL
   EXPECT_NEAR(way(0, 4, 0, 0), 1.0e-6, 1e-12);  // ring over PCIe, LL
@@ -72,4 +73,6 @@ TEST(alpha_beta, ideal_prices_bytes_only) {
   EXPECT_LT(m.reduce(1_GiB).value, 1e-200);
 }
 
-TEST(alpha_beta, of_a_host_reduces_slower_than_a_gpu) { EXPECT_GT(alpha_beta::host().reduce(1_GiB), alpha_beta{}.reduce(1_GiB)); }
+TEST(alpha_beta, of_a_host_reduces_slower_than_a_gpu) {
+  EXPECT_GT(alpha_beta::host().reduce(1_GiB), alpha_beta{}.reduce(1_GiB));
+}

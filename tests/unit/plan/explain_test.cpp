@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <string>
 #include <vector>
-
 #include <topocoll/discover/describe.hpp>
 #include <topocoll/discover/generate/order.hpp>
 #include <topocoll/plan/explain.hpp>
 #include <topocoll/plan/planners.hpp>
-
 #include <gtest/gtest.h>
 
 namespace topo = topocoll::topo;
@@ -81,7 +79,8 @@ TEST(explain, keeps_rails_off_the_spine_in_one_pod) {
   const auto x = explain("dgx-h100:nodes=4,leaves=8,oversubscription=3", 64_MiB);
   EXPECT_EQ(line(x.e, "this plan").up, bytes{0});
   EXPECT_EQ(line(x.e, "rings in rank order").up, bytes{0});
-  EXPECT_GT(line(x.e, "one ring in rank order").up, bytes{0});  // leaves every host by its last rail, enters the next by its first
+  EXPECT_GT(line(x.e, "one ring in rank order").up,
+            bytes{0});  // leaves every host by its last rail, enters the next by its first
 }
 
 TEST(explain, has_no_spine_where_there_is_none) { EXPECT_TRUE(explain("dgx-a100", 1_MiB).e.spine.empty()); }
@@ -109,9 +108,11 @@ TEST(explain, covers_all_sizes_in_ranges) {
 TEST(to_text, of_an_explanation_says_what_people_ask) {
   const auto x = explain("dgx-h100:nodes=8,pods=4,oversubscription=3", 64_MiB);
   const std::string text = to_text(x.e);
-  for (const char* part : {"all_reduce of 64 MiB among 64 ranks in 8 boxes in 4 pods", "\nplan ", "\nbound ", "busbw ", "\ncut:     each byte crosses 6 times between 4 sets",
-                           "\nbusiest: leaf", "\nproof:   ", "\nstage ", "reduce_scatter in the box", "\nleaf to spine", "\nbytes over the spine",
-                           "\nthis plan ", "\nrings in scattered order (hosts in turn from each pod)", "\nother plans ", "\nsizes ", "hierarchical"})
+  for (const char* part :
+       {"all_reduce of 64 MiB among 64 ranks in 8 boxes in 4 pods", "\nplan ", "\nbound ", "busbw ",
+        "\ncut:     each byte crosses 6 times between 4 sets", "\nbusiest: leaf", "\nproof:   ", "\nstage ",
+        "reduce_scatter in the box", "\nleaf to spine", "\nbytes over the spine", "\nthis plan ",
+        "\nrings in scattered order (hosts in turn from each pod)", "\nother plans ", "\nsizes ", "hierarchical"})
     EXPECT_NE(text.find(part), std::string::npos) << part << "\n" << text;
   EXPECT_EQ(text.back(), '\n');
   EXPECT_EQ(text.find(" \n"), std::string::npos);  // no blanks at line ends

@@ -3,18 +3,17 @@
 #include <cstdint>
 #include <string>
 #include <vector>
-
 #include <topocoll/discover/describe.hpp>
 #include <topocoll/plan/bound.hpp>
 #include <topocoll/plan/planners.hpp>
 #include <topocoll/plan/simulate.hpp>
 #include <topocoll/topo/routes.hpp>
-
 #include <gtest/gtest.h>
 
 namespace topo = topocoll::topo;
 namespace plan = topocoll::plan;
 using namespace topocoll::literals;
+using plan::algorithm;
 using topocoll::bytes;
 using topocoll::collective_kind;
 using topocoll::errc;
@@ -22,7 +21,6 @@ using topocoll::link_id;
 using topocoll::node_id;
 using topocoll::rank_id;
 using topocoll::seconds;
-using plan::algorithm;
 
 namespace {
 
@@ -58,8 +56,9 @@ topo::graph star(std::uint32_t n) {
   return topo::graph::from(f).value();
 }
 
-constexpr collective_kind all_kinds[] = {collective_kind::all_reduce, collective_kind::all_gather, collective_kind::reduce_scatter,
-                                         collective_kind::broadcast,  collective_kind::reduce,     collective_kind::all_to_all};
+constexpr collective_kind all_kinds[] = {collective_kind::all_reduce,     collective_kind::all_gather,
+                                         collective_kind::reduce_scatter, collective_kind::broadcast,
+                                         collective_kind::reduce,         collective_kind::all_to_all};
 
 }  // namespace
 
@@ -67,7 +66,8 @@ TEST(simulate, gives_the_closed_forms_of_rings_on_one_switch) {
   for (const std::uint32_t n : {2U, 3U, 5U, 7U, 8U, 17U}) {
     const topo::graph g = star(n);
     const double one = 1e9 / 100e9;  // the whole array over one link
-    for (const auto kind : {collective_kind::all_reduce, collective_kind::all_gather, collective_kind::reduce_scatter}) {
+    for (const auto kind :
+         {collective_kind::all_reduce, collective_kind::all_gather, collective_kind::reduce_scatter}) {
       auto p = problem_of(g, kind, bytes{1'000'000'000});
       const auto ring = plan::flat_schedule(kind, n, {}, algorithm::ring).value();
       const auto s = plan::simulate(p, ring, plan::alpha_beta::ideal()).value();
@@ -101,8 +101,10 @@ TEST(simulate, charges_each_further_message_of_a_round) {
 TEST(simulate, puts_exactly_the_traffic_of_the_plan_on_the_links) {
   const topo::graph g = star(7);
   for (const auto kind : all_kinds)
-    for (const auto how : {algorithm::ring, algorithm::recursive, algorithm::direct, algorithm::tree, algorithm::double_tree}) {
-      const auto plan = plan::flat_schedule(kind, 7, {}, how, {.slices = how == algorithm::double_tree ? 2U : 1U, .pieces = 0});
+    for (const auto how :
+         {algorithm::ring, algorithm::recursive, algorithm::direct, algorithm::tree, algorithm::double_tree}) {
+      const auto plan =
+          plan::flat_schedule(kind, 7, {}, how, {.slices = how == algorithm::double_tree ? 2U : 1U, .pieces = 0});
       if (!plan) continue;
       auto p = problem_of(g, kind, bytes{plan->chunks() * std::uint64_t{1000}});
       const auto s = plan::simulate(p, *plan, plan::alpha_beta::ideal()).value();
@@ -118,7 +120,9 @@ TEST(simulate, puts_exactly_the_traffic_of_the_plan_on_the_links) {
 TEST(simulate, of_another_size_is_what_at_foretells) {
   const topo::graph g = described("dgx-h100:nodes=4,pods=2,oversubscription=2");
   const auto p = problem_of(g, collective_kind::all_reduce, 64_MiB);
-  const auto made = plan::hierarchical{.in_box = {}, .on_rail = algorithm::ring, .across = algorithm::ring, .slices = 4}.synthesize(p).value();
+  const auto made = plan::hierarchical{.in_box = {}, .on_rail = algorithm::ring, .across = algorithm::ring, .slices = 4}
+                        .synthesize(p)
+                        .value();
   plan::simulator<plan::alpha_beta> prices(g, {});
   const auto s = prices.run(p, made).value();
   auto q = p;
@@ -131,12 +135,20 @@ TEST(simulate, of_another_number_of_slices_is_what_cut_into_foretells) {
   const auto p = problem_of(g, collective_kind::all_gather, 64_MiB);
   const plan::alpha_beta cost;
   plan::simulator<plan::alpha_beta> prices(g, cost);
-  auto made = plan::hierarchical{.in_box = {}, .on_rail = algorithm::ring, .across = algorithm::ring, .slices = 1}.synthesize(p).value();
+  auto made = plan::hierarchical{.in_box = {}, .on_rail = algorithm::ring, .across = algorithm::ring, .slices = 1}
+                  .synthesize(p)
+                  .value();
   auto s = prices.run(p, made).value();
   made.slices = 4;
   s.cut_into(4, cost.post());
   EXPECT_NEAR(s.time.value, prices.run(p, made)->time.value, 1e-12);
-  EXPECT_LT(s.unhidden, prices.run(p, plan::hierarchical{.in_box = {}, .on_rail = algorithm::ring, .across = algorithm::ring, .slices = 1}.synthesize(p).value())->unhidden);
+  EXPECT_LT(
+      s.unhidden,
+      prices
+          .run(p, plan::hierarchical{.in_box = {}, .on_rail = algorithm::ring, .across = algorithm::ring, .slices = 1}
+                      .synthesize(p)
+                      .value())
+          ->unhidden);
 }
 
 TEST(simulate, hands_data_of_one_numa_domain_over_through_its_memory) {
@@ -184,7 +196,9 @@ TEST(simulate, refuses_plans_that_are_for_something_else) {
   EXPECT_EQ(plan::simulate(p, gather, plan::alpha_beta{}).error().code, errc::invalid_argument);
   auto lost = p;
   lost.ranks[2] = {77};
-  EXPECT_EQ(plan::simulate(lost, plan::flat_schedule(p.collective, 3, {}, algorithm::ring).value(), plan::alpha_beta{}).error().code,
+  EXPECT_EQ(plan::simulate(lost, plan::flat_schedule(p.collective, 3, {}, algorithm::ring).value(), plan::alpha_beta{})
+                .error()
+                .code,
             errc::invalid_argument);
 }
 
@@ -203,7 +217,8 @@ TEST(simulate, refuses_ranks_that_no_way_joins) {
 }
 
 TEST(router, keeps_what_enters_a_node_equal_to_what_leaves_it) {
-  for (const std::string spec : {"dgx-h100:nodes=4,pods=2,oversubscription=2", "dgx-h100:nodes=2,detail=full", "dgx-1v", "dgx-a100:nodes=3,leaves=3"}) {
+  for (const std::string spec : {"dgx-h100:nodes=4,pods=2,oversubscription=2", "dgx-h100:nodes=2,detail=full", "dgx-1v",
+                                 "dgx-a100:nodes=3,leaves=3"}) {
     const topo::graph g = described(spec);
     plan::detail::router routes(g);
     const auto gpus = g.all(topo::node_kind::gpu);
@@ -223,7 +238,8 @@ TEST(router, keeps_what_enters_a_node_equal_to_what_leaves_it) {
 }
 
 TEST(router, uses_as_many_links_as_the_ways_that_topo_finds) {
-  for (const std::string spec : {"dgx-h100:nodes=4,pods=2,oversubscription=2", "dgx-h100:nodes=4,leaves=8", "dgx-a100", "dgx-a100:nodes=3,leaves=3"}) {
+  for (const std::string spec : {"dgx-h100:nodes=4,pods=2,oversubscription=2", "dgx-h100:nodes=4,leaves=8", "dgx-a100",
+                                 "dgx-a100:nodes=3,leaves=3"}) {
     const topo::graph g = described(spec);
     plan::detail::router routes(g);
     const auto gpus = g.all(topo::node_kind::gpu);
@@ -233,7 +249,8 @@ TEST(router, uses_as_many_links_as_the_ways_that_topo_finds) {
         ASSERT_TRUE(way);
         double hops = 0;  // shares of links add up to the length of the route, all equal ways being as long
         (void)routes.route(a, b, [&](link_id, double share) { hops += share; });
-        ASSERT_NEAR(hops, static_cast<double>(way->links.size()), 1e-9) << spec << ' ' << g.at(a).key << " to " << g.at(b).key;
+        ASSERT_NEAR(hops, static_cast<double>(way->links.size()), 1e-9)
+            << spec << ' ' << g.at(a).key << " to " << g.at(b).key;
       }
   }
 }
@@ -254,7 +271,8 @@ TEST(router, stays_inside_a_host_when_it_can) {
   plan::detail::router routes(g);
   const auto gpus = g.all(topo::node_kind::gpu);
   for (int k = 1; k < 8; ++k)
-    ASSERT_TRUE(routes.route(gpus[0], gpus[k], [&](link_id e, double) { EXPECT_EQ(g.at(e).kind, topo::link_kind::nvlink); }));
+    ASSERT_TRUE(
+        routes.route(gpus[0], gpus[k], [&](link_id e, double) { EXPECT_EQ(g.at(e).kind, topo::link_kind::nvlink); }));
 }
 
 TEST(router, gives_the_same_routes_whatever_was_asked_before) {
@@ -279,9 +297,9 @@ TEST(router, gives_the_same_routes_whatever_was_asked_before) {
 TEST(simulate, never_beats_the_lower_bound) {
   std::size_t plans = 0;
   double best_gap = 1e9;
-  for (const std::string spec :
-       {"dgx-a100", "dgx-1v", "dgx-h100:nodes=2", "dgx-h100:nodes=3,detail=full", "dgx-h100:nodes=4,pods=2,oversubscription=3", "dgx-h100:nodes=5,leaves=5",
-        "dgx-a100:nodes=4,pods=4,oversubscription=4"}) {
+  for (const std::string spec : {"dgx-a100", "dgx-1v", "dgx-h100:nodes=2", "dgx-h100:nodes=3,detail=full",
+                                 "dgx-h100:nodes=4,pods=2,oversubscription=3", "dgx-h100:nodes=5,leaves=5",
+                                 "dgx-a100:nodes=4,pods=4,oversubscription=4"}) {
     const topo::graph g = described(spec);
     plan::simulator<plan::alpha_beta> real(g, {}), ideal(g, plan::alpha_beta::ideal());
     for (const auto kind : all_kinds)
@@ -295,8 +313,10 @@ TEST(simulate, never_beats_the_lower_bound) {
           ++plans;
           const auto s = real.run(p, *made), t = ideal.run(p, *made);
           ASSERT_TRUE(s && t) << spec << ' ' << planner.name() << (s ? "" : s.error().message());
-          EXPECT_GE(s->time.value, b.time.value * (1 - 1e-9)) << spec << ' ' << to_string(kind) << ' ' << size.value << ' ' << planner.name();
-          EXPECT_GE(t->time.value, nominal.bandwidth_time.value * (1 - 1e-9)) << spec << ' ' << to_string(kind) << ' ' << planner.name();
+          EXPECT_GE(s->time.value, b.time.value * (1 - 1e-9))
+              << spec << ' ' << to_string(kind) << ' ' << size.value << ' ' << planner.name();
+          EXPECT_GE(t->time.value, nominal.bandwidth_time.value * (1 - 1e-9))
+              << spec << ' ' << to_string(kind) << ' ' << planner.name();
           if (size == 1_GiB) best_gap = std::min(best_gap, s->time / b.time - 1);
         };
         plan::with_default_planners([&](const auto&... planners) { (judge(planners), ...); });
@@ -324,7 +344,8 @@ TEST(simulate, never_beats_the_lower_bound_on_processes_of_a_host) {
           if (!made) return;
           const auto s = plan::simulate(p, *made, cost);
           ASSERT_TRUE(s) << s.error().message();
-          EXPECT_GE(s->time.value, b.time.value * (1 - 1e-9)) << n << ' ' << to_string(kind) << ' ' << planner.name() << ": " << b.cut;
+          EXPECT_GE(s->time.value, b.time.value * (1 - 1e-9))
+              << n << ' ' << to_string(kind) << ' ' << planner.name() << ": " << b.cut;
         };
         (judge(planners), ...);
       });

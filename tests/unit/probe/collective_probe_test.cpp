@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <topocoll/probe/collective_probe.hpp>
-
-#include <gtest/gtest.h>
-
 #include <cstdint>
 #include <string>
 #include <vector>
+#include <topocoll/probe/collective_probe.hpp>
+#include <gtest/gtest.h>
 
 namespace tc = topocoll;
 namespace probe = topocoll::probe;
@@ -41,20 +39,23 @@ TEST(first_failure, is_empty_when_all_are_good) {
 }
 
 TEST(first_failure, names_the_killed_rank_and_not_those_who_noticed) {
-  const std::vector<tc::rank_exit> exits = {ended(0, 0, tc::fail(tc::errc::peer_lost, "rank 2 went away")), ended(1, 0, tc::fail(tc::errc::aborted, "told to stop")),
+  const std::vector<tc::rank_exit> exits = {ended(0, 0, tc::fail(tc::errc::peer_lost, "rank 2 went away")),
+                                            ended(1, 0, tc::fail(tc::errc::aborted, "told to stop")),
                                             ended(2, 9, tc::fail(tc::errc::peer_lost, "rank 2 was killed"))};
   EXPECT_EQ(probe::first_failure(exits)->what, "rank 2 was killed");
 }
 
 TEST(first_failure, prefers_the_rank_with_a_reason_of_its_own) {
-  const std::vector<tc::rank_exit> exits = {ended(0, 0, tc::fail(tc::errc::aborted, "told to stop")), ended(1, 0, tc::fail(tc::errc::system, "no memory"))};
+  const std::vector<tc::rank_exit> exits = {ended(0, 0, tc::fail(tc::errc::aborted, "told to stop")),
+                                            ended(1, 0, tc::fail(tc::errc::system, "no memory"))};
   EXPECT_EQ(probe::first_failure(exits)->what, "no memory");
 }
 
 TEST(measure_collectives, gives_right_data_and_times_for_every_point) {
   std::vector<probe::collective_point> points;
-  for (const auto kind : {tc::collective_kind::all_reduce, tc::collective_kind::all_gather, tc::collective_kind::reduce_scatter,
-                          tc::collective_kind::broadcast, tc::collective_kind::reduce, tc::collective_kind::all_to_all})
+  for (const auto kind :
+       {tc::collective_kind::all_reduce, tc::collective_kind::all_gather, tc::collective_kind::reduce_scatter,
+        tc::collective_kind::broadcast, tc::collective_kind::reduce, tc::collective_kind::all_to_all})
     for (const tc::bytes size : {12_B, 10000_B}) points.push_back({kind, size, {}});
   const auto got = probe::measure_collectives(points, {.ranks = 3, .budget = 2_ms}, tc::deadline::in(50_s));
   ASSERT_TRUE(got) << got.error().message();
@@ -85,7 +86,8 @@ TEST(measure_collectives, runs_the_plan_that_it_is_given) {
 TEST(measure_collectives, ends_at_its_deadline) {
   const std::vector<probe::collective_point> points = {{tc::collective_kind::all_reduce, 1_MiB, {}}};
   const auto start = tc::steady_clock::now();
-  const auto got = probe::measure_collectives(points, {.ranks = 2, .budget = 1000_s}, tc::deadline::in(tc::seconds{0.3}));
+  const auto got =
+      probe::measure_collectives(points, {.ranks = 2, .budget = 1000_s}, tc::deadline::in(tc::seconds{0.3}));
   EXPECT_LT((tc::steady_clock::now() - start).value, 20);
   if (!got) {
     EXPECT_EQ(got.error().code, tc::errc::timed_out) << got.error().message();

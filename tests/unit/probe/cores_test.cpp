@@ -1,18 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <topocoll/probe/cores.hpp>
-
-#include <gtest/gtest.h>
-#include <stdlib.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <stdlib.h>
 #include <string>
+#include <sys/stat.h>
+#include <unistd.h>
 #include <vector>
-
 #include <topocoll/io/file.hpp>
+#include <topocoll/probe/cores.hpp>
+#include <gtest/gtest.h>
 
 namespace tc = topocoll;
 namespace probe = topocoll::probe;
@@ -36,11 +33,11 @@ TEST(read_core_layout, knows_at_least_the_core_it_runs_on) {
   const auto layout = probe::read_core_layout();
   EXPECT_GE(layout.cores.size(), 1U);
   EXPECT_EQ(layout.cores.size(), static_cast<std::size_t>([] {
-    cpu_set_t mine;
-    CPU_ZERO(&mine);
-    sched_getaffinity(0, sizeof mine, &mine);
-    return CPU_COUNT(&mine);
-  }()));
+              cpu_set_t mine;
+              CPU_ZERO(&mine);
+              sched_getaffinity(0, sizeof mine, &mine);
+              return CPU_COUNT(&mine);
+            }()));
 }
 
 // A recorded machine with two NUMA domains of two cores each, every domain with one cache of 1 MiB.

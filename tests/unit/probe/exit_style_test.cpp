@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <topocoll/probe/exit_style.hpp>
-
-#include <gtest/gtest.h>
-
 #include <string>
+#include <topocoll/probe/exit_style.hpp>
+#include <gtest/gtest.h>
 
 namespace probe = topocoll::probe;
 
@@ -37,7 +35,8 @@ TEST(exit_code_of, slurm_drains_only_for_a_failure) {
 }
 
 TEST(parse_exit_style, reads_what_to_string_writes) {
-  for (const auto style : {probe::exit_style::plain, probe::exit_style::npd, probe::exit_style::nagios, probe::exit_style::slurm})
+  for (const auto style :
+       {probe::exit_style::plain, probe::exit_style::npd, probe::exit_style::nagios, probe::exit_style::slurm})
     EXPECT_EQ(probe::parse_exit_style(probe::to_string(style)), style);
   EXPECT_FALSE(probe::parse_exit_style("Plain").has_value());
 }

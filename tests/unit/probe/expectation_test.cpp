@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <topocoll/probe/expectation.hpp>
-
-#include <gtest/gtest.h>
-
 #include <string>
 #include <topocoll/core/units.hpp>
 #include <topocoll/discover/describe.hpp>
+#include <topocoll/probe/expectation.hpp>
+#include <gtest/gtest.h>
 
 namespace tc = topocoll;
 namespace topo = topocoll::topo;
@@ -16,7 +14,8 @@ namespace {
 
 topo::graph described(const char* spec) { return topo::graph::from(tc::describe(spec).value()).value(); }
 
-const probe::path_expectation* find(const std::vector<probe::path_expectation>& all, const std::string& from, const std::string& to) {
+const probe::path_expectation* find(const std::vector<probe::path_expectation>& all, const std::string& from,
+                                    const std::string& to) {
   for (const auto& p : all)
     if (p.from.rfind(from, 0) == 0 && p.to.rfind(to, 0) == 0) return &p;
   return nullptr;

@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <topocoll/probe/link_checks.hpp>
-
-#include <gtest/gtest.h>
-
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
 #include <topocoll/core/units.hpp>
+#include <topocoll/probe/link_checks.hpp>
+#include <gtest/gtest.h>
 
 namespace tc = topocoll;
 namespace topo = topocoll::topo;
@@ -171,7 +169,8 @@ TEST(check_pcie_links, is_not_measured_where_links_do_not_tell) {
 
 TEST(check_ports, blames_a_port_that_is_down_among_siblings_that_are_up) {
   machine m;
-  for (int i = 1; i <= 4; ++i) m.port(m.device(topo::node_kind::nic, i, std::nullopt), i, i == 3 ? std::nullopt : std::optional(400_Gbps));
+  for (int i = 1; i <= 4; ++i)
+    m.port(m.device(topo::node_kind::nic, i, std::nullopt), i, i == 3 ? std::nullopt : std::optional(400_Gbps));
   const auto said = probe::check_ports(m.graph());
   const auto* v = find(said, "nic/port");
   ASSERT_NE(v, nullptr);

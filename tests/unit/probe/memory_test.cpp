@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <topocoll/probe/memory.hpp>
-
-#include <gtest/gtest.h>
-
 #include <cstdint>
 #include <vector>
+#include <topocoll/probe/memory.hpp>
+#include <gtest/gtest.h>
 
 namespace tc = topocoll;
 namespace probe = topocoll::probe;
@@ -38,7 +36,8 @@ TEST(streaming_buffer, is_empty_when_memory_is_too_small_for_an_honest_figure) {
 TEST(measure_memory, refuses_no_cores_and_no_buffer) {
   EXPECT_EQ(probe::measure_memory({}, {}, tc::deadline::in(1_s)).error().code, tc::errc::invalid_argument);
   const std::vector<std::uint32_t> one = {probe::read_core_layout().cores.front().number};
-  EXPECT_EQ(probe::measure_memory(one, {.buffer = 8_B}, tc::deadline::in(1_s)).error().code, tc::errc::invalid_argument);
+  EXPECT_EQ(probe::measure_memory(one, {.buffer = 8_B}, tc::deadline::in(1_s)).error().code,
+            tc::errc::invalid_argument);
 }
 
 TEST(measure_memory, names_a_core_that_it_may_not_use) {
@@ -50,7 +49,8 @@ TEST(measure_memory, names_a_core_that_it_may_not_use) {
 
 TEST(measure_memory, says_so_when_time_is_up) {
   const std::vector<std::uint32_t> one = {probe::read_core_layout().cores.front().number};
-  const auto got = probe::measure_memory(one, {.buffer = 64_MiB, .repeats = 1000000, .most = 1000000}, tc::deadline::in(tc::seconds{0.02}));
+  const auto got = probe::measure_memory(one, {.buffer = 64_MiB, .repeats = 1000000, .most = 1000000},
+                                         tc::deadline::in(tc::seconds{0.02}));
   // Either it had three passes of each kernel in that time, or it says that it had not.
   if (!got) {
     EXPECT_EQ(got.error().code, tc::errc::timed_out);
@@ -74,7 +74,8 @@ TEST(measure_memory, gives_three_kernels_with_plausible_rates) {
     EXPECT_LT(s.together.median.value, 1e14) << to_string(s.kernel);
     EXPECT_GT(s.core_share, 0);
     EXPECT_LE(s.core_share, 1);
-    for (const auto& a : s.alone) EXPECT_LE(s.together.median.value, 1.5 * static_cast<double>(cores.size()) * a.most.value);
+    for (const auto& a : s.alone)
+      EXPECT_LE(s.together.median.value, 1.5 * static_cast<double>(cores.size()) * a.most.value);
   }
 }
 

@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <topocoll/probe/preflight.hpp>
-
-#include <gtest/gtest.h>
-
 #include <string>
 #include <vector>
+#include <topocoll/probe/preflight.hpp>
+#include <gtest/gtest.h>
 
 namespace tc = topocoll;
 namespace topo = topocoll::topo;
@@ -67,8 +65,9 @@ TEST(preflight, of_this_machine_measures_and_blames_nothing) {
 }
 
 TEST(preflight, fails_when_an_impossible_bandwidth_is_asked_for) {
-  const auto r = probe::preflight(small_machine(), {.ranks = 2, .budget = 12_s, .sizes = {4_KiB}, .min_bandwidth = tc::bytes_per_second{1e18}},
-                                  [](probe::section, const probe::report&) {});
+  const auto r = probe::preflight(
+      small_machine(), {.ranks = 2, .budget = 12_s, .sizes = {4_KiB}, .min_bandwidth = tc::bytes_per_second{1e18}},
+      [](probe::section, const probe::report&) {});
   ASSERT_NE(find(r, "collective/all_reduce/min-bandwidth"), nullptr) << probe::verdict_line(r);
   EXPECT_EQ(find(r, "collective/all_reduce/min-bandwidth")->is, probe::state::degraded);
   EXPECT_EQ(probe::overall(probe::count(r.verdicts)), probe::outcome::fail);
@@ -122,7 +121,8 @@ std::vector<probe::summary<tc::bytes_per_second>> rates(const std::vector<double
 TEST(compare_siblings, names_the_slow_domain_of_four_on_a_quiet_machine_only) {
   for (const bool busy : {false, true}) {
     std::vector<probe::verdict> said;
-    probe::detail::compare_siblings(said, "memory/numa", "NUMA domain", {"NUMA 0", "NUMA 1", "NUMA 2", "NUMA 3"}, rates({40e9, 41e9, 20e9, 40e9}), 0.25, busy);
+    probe::detail::compare_siblings(said, "memory/numa", "NUMA domain", {"NUMA 0", "NUMA 1", "NUMA 2", "NUMA 3"},
+                                    rates({40e9, 41e9, 20e9, 40e9}), 0.25, busy);
     ASSERT_EQ(said.size(), 1U);
     EXPECT_EQ(said[0].where, "NUMA 2");
     EXPECT_EQ(said[0].is, busy ? probe::state::suspect : probe::state::degraded);
@@ -138,7 +138,8 @@ TEST(with_memory, puts_the_measured_rate_on_memory_links) {
 
 TEST(spread_best, takes_the_plan_that_spreads_its_work_among_equals) {
   const auto tree = tc::plan::flat_schedule(tc::collective_kind::all_reduce, 4, {0}, tc::plan::algorithm::tree).value();
-  const auto direct = tc::plan::flat_schedule(tc::collective_kind::all_reduce, 4, {0}, tc::plan::algorithm::direct).value();
+  const auto direct =
+      tc::plan::flat_schedule(tc::collective_kind::all_reduce, 4, {0}, tc::plan::algorithm::direct).value();
   // Binomial tree: the root receives 2 arrays and sends 2; direct: every rank sends and receives 2 * 3/4 arrays.
   EXPECT_DOUBLE_EQ(probe::detail::busiest_rank(tree), 4);
   EXPECT_DOUBLE_EQ(probe::detail::busiest_rank(direct), 3);

@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <topocoll/probe/report.hpp>
-
-#include <gtest/gtest.h>
-
 #include <string>
+#include <topocoll/probe/report.hpp>
+#include <gtest/gtest.h>
 
 namespace tc = topocoll;
 namespace probe = topocoll::probe;
@@ -22,7 +20,8 @@ TEST(verdict_line, of_a_good_machine_counts_and_says_what_was_not_measured) {
   probe::report r;
   r.took = {8.24};
   for (int i = 0; i < 7; ++i) r.verdicts.push_back(said(probe::state::healthy, ""));
-  for (const char* why : {"no GPU", "no GPU", "no RDMA port"}) r.verdicts.push_back(said(probe::state::not_measured, why));
+  for (const char* why : {"no GPU", "no GPU", "no RDMA port"})
+    r.verdicts.push_back(said(probe::state::not_measured, why));
   EXPECT_EQ(probe::verdict_line(r), "PASS: 7 checks passed, 0 failed, 3 not measured (no GPU, no RDMA port) in 8.2 s");
 }
 
@@ -37,9 +36,11 @@ TEST(verdict_line, of_a_bad_machine_leads_with_what_failed) {
   probe::report r;
   r.took = {1};
   r.verdicts = {said(probe::state::healthy, ""), said(probe::state::degraded, "PCIe x8 of x16 at 0000:1b:00.0"),
-                said(probe::state::dead, "wrong data from all_reduce"), said(probe::state::suspect, "PCIe speed of GPU 1")};
+                said(probe::state::dead, "wrong data from all_reduce"),
+                said(probe::state::suspect, "PCIe speed of GPU 1")};
   EXPECT_EQ(probe::verdict_line(r),
-            "FAIL: wrong data from all_reduce, PCIe x8 of x16 at 0000:1b:00.0: 1 check passed, 2 failed, 1 undecided (PCIe speed of GPU 1), "
+            "FAIL: wrong data from all_reduce, PCIe x8 of x16 at 0000:1b:00.0: 1 check passed, 2 failed, 1 undecided "
+            "(PCIe speed of GPU 1), "
             "0 not measured in 1.0 s");
 }
 
@@ -51,7 +52,9 @@ TEST(headlines, are_each_named_once_and_cut_at_the_most) {
 
 TEST(status_line, is_short_for_the_programs_that_cut_it) {
   probe::report r;
-  for (int i = 0; i < 9; ++i) r.verdicts.push_back(said(probe::state::degraded, "PCIe x8 of x16 at GPU " + std::to_string(i) + " at 0000:1b:00.0"));
+  for (int i = 0; i < 9; ++i)
+    r.verdicts.push_back(
+        said(probe::state::degraded, "PCIe x8 of x16 at GPU " + std::to_string(i) + " at 0000:1b:00.0"));
   for (const auto style : {probe::exit_style::npd, probe::exit_style::nagios, probe::exit_style::slurm}) {
     const std::string line = probe::status_line(r, style);
     EXPECT_LE(line.size(), 80U) << line;

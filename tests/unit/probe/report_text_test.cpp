@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <topocoll/probe/report_text.hpp>
-
-#include <gtest/gtest.h>
-
 #include <set>
 #include <string>
 #include <vector>
 #include <topocoll/core/units.hpp>
+#include <topocoll/probe/report_text.hpp>
+#include <gtest/gtest.h>
 
 namespace tc = topocoll;
 namespace probe = topocoll::probe;
@@ -20,10 +18,13 @@ probe::report example() {
   r.ranks = 4;
   r.took = {2.5};
   r.last_level_cache = 32_MiB;
-  r.paths.push_back({"GPU", "memory", 8, tc::topo::path_class::PHB, 63.0_GBps, 54.2_GBps, 2, tc::trust::reported, "Gen5 x16 uplink"});
-  r.paths.push_back({"NUMA 0", "memory 0", 1, tc::topo::path_class::LOC, {}, {}, 1, tc::trust::assumed, "nobody reports it"});
+  r.paths.push_back(
+      {"GPU", "memory", 8, tc::topo::path_class::PHB, 63.0_GBps, 54.2_GBps, 2, tc::trust::reported, "Gen5 x16 uplink"});
+  r.paths.push_back(
+      {"NUMA 0", "memory 0", 1, tc::topo::path_class::LOC, {}, {}, 1, tc::trust::assumed, "nobody reports it"});
   for (const char* kernel : {"copy", "read", "reduce"})
-    r.memory.push_back({"core 0", kernel, 1, 64_MiB, *probe::summarise(std::vector<tc::bytes_per_second>{{18e9}, {19e9}, {20e9}}), 9, 0, 1});
+    r.memory.push_back({"core 0", kernel, 1, 64_MiB,
+                        *probe::summarise(std::vector<tc::bytes_per_second>{{18e9}, {19e9}, {20e9}}), 9, 0, 1});
   probe::collective_figure c;
   c.collective = tc::collective_kind::all_reduce;
   c.size = 16_MiB;
@@ -109,8 +110,10 @@ TEST(to_prometheus, follows_the_text_format) {
   EXPECT_NE(text.find("where=\"GPU \\\"0\\\"\""), std::string::npos);
   std::set<std::string> helped, typed, samples;
   for (const std::string& line : lines(text)) {
-    if (line.rfind("# HELP ", 0) == 0) EXPECT_TRUE(helped.insert(line.substr(7, line.find(' ', 7) - 7)).second) << line;
-    else if (line.rfind("# TYPE ", 0) == 0) EXPECT_TRUE(typed.insert(line.substr(7, line.find(' ', 7) - 7)).second) << line;
+    if (line.rfind("# HELP ", 0) == 0)
+      EXPECT_TRUE(helped.insert(line.substr(7, line.find(' ', 7) - 7)).second) << line;
+    else if (line.rfind("# TYPE ", 0) == 0)
+      EXPECT_TRUE(typed.insert(line.substr(7, line.find(' ', 7) - 7)).second) << line;
     else {
       EXPECT_TRUE(samples.insert(line.substr(0, line.rfind(' '))).second) << line;
       EXPECT_TRUE(typed.count(line.substr(0, line.find_first_of("{ ")))) << line;

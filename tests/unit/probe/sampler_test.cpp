@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <topocoll/probe/sampler.hpp>
-
-#include <gtest/gtest.h>
-
 #include <cstddef>
 #include <vector>
+#include <topocoll/probe/sampler.hpp>
+#include <gtest/gtest.h>
 
 namespace tc = topocoll;
 namespace probe = topocoll::probe;
@@ -24,8 +22,9 @@ TEST(sample, throws_warm_up_away) {
 }
 
 TEST(sample, passes_the_failure_of_a_measurement_on) {
-  const auto got = probe::sample([]() -> tc::result<tc::seconds> { return tc::fail(tc::errc::peer_lost, "rank 1 left"); },
-                                 probe::fixed_count{3}, 0, tc::deadline::in(10_s));
+  const auto got =
+      probe::sample([]() -> tc::result<tc::seconds> { return tc::fail(tc::errc::peer_lost, "rank 1 left"); },
+                    probe::fixed_count{3}, 0, tc::deadline::in(10_s));
   ASSERT_FALSE(got);
   EXPECT_EQ(got.error().code, tc::errc::peer_lost);
 }
@@ -39,7 +38,8 @@ TEST(sample, fails_when_there_is_no_time_for_one) {
 
 TEST(sample, keeps_what_it_has_when_the_deadline_cuts_it_short) {
   const auto until = tc::deadline::in(20_ms);
-  const auto got = probe::sample([]() -> tc::result<tc::seconds> { return tc::seconds{1}; }, probe::fixed_count{1000000000}, 0, until);
+  const auto got = probe::sample([]() -> tc::result<tc::seconds> { return tc::seconds{1}; },
+                                 probe::fixed_count{1000000000}, 0, until);
   ASSERT_TRUE(got) << got.error().message();
   EXPECT_TRUE(got->cut_short);
   EXPECT_FALSE(got->times.empty());

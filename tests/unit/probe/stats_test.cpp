@@ -1,13 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <topocoll/probe/stats.hpp>
-
-#include <gtest/gtest.h>
-
 #include <algorithm>
 #include <cstdint>
 #include <vector>
-
 #include <topocoll/core/units.hpp>
+#include <topocoll/probe/stats.hpp>
+#include <gtest/gtest.h>
 
 namespace tc = topocoll;
 namespace probe = topocoll::probe;

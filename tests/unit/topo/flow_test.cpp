@@ -3,10 +3,8 @@
 #include <cstdint>
 #include <string>
 #include <vector>
-
 #include <topocoll/topo/flow.hpp>
 #include <topocoll/topo/graph.hpp>
-
 #include <gtest/gtest.h>
 
 namespace topo = topocoll::topo;

@@ -37,6 +37,7 @@ class sysfs_builder {
     links.join(out_, tally_);
     for (std::size_t i = 0; i < functions_.size(); ++i) tell_guesses(i, first + 2 * i);
     add_ports(links);
+    add_xgmi();
     make_keys_unique(out_, {}, tally_);
     tally_.report(out_.source, out_.findings);
     return std::move(out_);
@@ -83,6 +84,7 @@ class sysfs_builder {
   void add_function(std::size_t i);
   void tell_guesses(std::size_t function, std::size_t link);
   void add_ports(const pci_links& links);
+  void add_xgmi();
   /// An adapter that shows no PCI function, at the first NUMA domain because nothing tells another.
   [[nodiscard]] node_id add_adapter(const std::string& name);
   node_id add_port(node_id nic, const std::string& key, const std::string& name, topo::link l,

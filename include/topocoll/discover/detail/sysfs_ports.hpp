@@ -214,4 +214,60 @@ inline void sysfs_builder::add_ports(const pci_links& links) {
   }
 }
 
+/// Partitions of one GPU stand for it; what its partitions tell of another GPU is one connection told several times.
+inline void sysfs_builder::add_xgmi() {
+  struct pair_of_gpus {
+    std::size_t a, b;  // positions in functions_, a < b
+    std::uint64_t count;
+    const read::sysfs_xgmi* told;
+  };
+  std::vector<pair_of_gpus> pairs;
+  for (const read::sysfs_xgmi& x : m_.xgmi) {
+    const std::size_t from = position(x.from);
+    const std::size_t to = position(x.to);
+    const bool known = from != none && to != none && s_[from].function != none && s_[to].function != none &&
+                       is_gpu(from) && is_gpu(to);
+    if (!known) {
+      tally_.add(severity::note,
+                 "the compute driver tells of XGMI to a GPU that has no PCI function here; it is passed over",
+                 x.from + " - " + x.to);
+      continue;
+    }
+    const std::size_t a = s_[from].function;
+    const std::size_t b = s_[to].function;
+    if (a == b) continue;
+    const std::uint64_t count = x.least > 0 && x.most >= x.least && x.most / x.least <= 16 ? x.most / x.least : 0;
+    pairs.push_back({std::min(a, b), std::max(a, b), count, &x});
+  }
+  std::stable_sort(pairs.begin(), pairs.end(), [](const pair_of_gpus& x, const pair_of_gpus& y) {
+    return x.a != y.a ? x.a < y.a : x.b != y.b ? x.b < y.b : x.count > y.count;
+  });
+  for (std::size_t i = 0; i < pairs.size(); ++i) {
+    if (i > 0 && pairs[i - 1].a == pairs[i].a && pairs[i - 1].b == pairs[i].b) continue;
+    const pair_of_gpus& p = pairs[i];
+    gpu_link_rate rate = xgmi_rate(p.told->gcn);
+    for (std::size_t other = i + 1; other < pairs.size() && pairs[other].a == p.a && pairs[other].b == p.b; ++other)
+      if (const gpu_link_rate end = xgmi_rate(pairs[other].told->gcn); end.payload < rate.payload || !end.known)
+        rate = end;
+    const std::uint32_t count = p.count == 0 ? 1 : static_cast<std::uint32_t>(p.count);
+    topo::link l;
+    l.from = functions_[p.a].node;
+    l.to = functions_[p.b].node;
+    l.kind = topo::link_kind::xgmi;
+    l.lanes = static_cast<std::uint32_t>(p.count);
+    if (p.told->most > 0) l.nominal = bytes_per_second{static_cast<double>(p.told->most) * 1e6};
+    l.capacity = rate.payload * count;
+    l.how = rate.known && p.count != 0 ? trust::derived : trust::assumed;
+    l.reason = std::to_string(count) + " × XGMI, payload as in RCCL's model";
+    if (p.count == 0) l.reason += "; the number of links is not told, taken as 1";
+    if (!rate.known) l.reason += "; architecture not known, rate of a common one";
+    if (l.how == trust::assumed)
+      tally_.add(severity::note,
+                 "the rate of XGMI is assumed, because the driver does not tell the number of links or the "
+                 "architecture is not known",
+                 functions_[p.a].who + " - " + functions_[p.b].who);
+    out_.join(l);
+  }
+}
+
 }}}  // namespace topocoll::v0::detail

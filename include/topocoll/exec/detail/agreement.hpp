@@ -7,7 +7,6 @@
 #include <span>
 #include <string>
 #include <vector>
-
 #include <topocoll/core/deadline.hpp>
 #include <topocoll/core/result.hpp>
 #include <topocoll/exec/detail/call_tag.hpp>
@@ -21,8 +20,8 @@ inline void add_context(failure& why, std::uint32_t rank, const std::string& whe
   why.what += " [rank " + std::to_string(rank) + ", " + where + "]";
 }
 
-/// Dissemination barrier: in round k every rank hears from the one 2^k before it, so after ceil(log2 n) rounds from all.
-/// Source: Hensgen, Finkel, Manber, "Two algorithms for barrier synchronization", IJPP 1988.
+/// Dissemination barrier: in round k every rank hears from the one 2^k before it, so after ceil(log2 n) rounds from
+/// all. Source: Hensgen, Finkel, Manber, "Two algorithms for barrier synchronization", IJPP 1988.
 template <Transport T>
 [[nodiscard]] result<void> barrier(T& transport, std::uint32_t number, deadline until) {
   const std::uint32_t n = transport.size();
@@ -62,17 +61,20 @@ template <Transport T>
   for (std::size_t r = 0; r < values.size(); ++r) {
     std::string& list = values[r] == common ? rest : odd;
     odd_count += values[r] != common;
-    if (list.size() < 60) list += (list.empty() ? "" : ", ") + std::to_string(r);
-    else if (!list.ends_with("…")) list += ", …";
+    if (list.size() < 60)
+      list += (list.empty() ? "" : ", ") + std::to_string(r);
+    else if (!list.ends_with("…"))
+      list += ", …";
   }
-  return (odd_count == 1 ? "rank " : "ranks ") + odd + (odd_count == 1 ? " has" : " have") + " another " + of_what + " than " +
-         (values.size() - odd_count == 1 ? "rank " : "ranks ") + rest;
+  return (odd_count == 1 ? "rank " : "ranks ") + odd + (odd_count == 1 ? " has" : " have") + " another " + of_what +
+         " than " + (values.size() - odd_count == 1 ? "rank " : "ranks ") + rest;
 }
 
-/// Succeeds when all ranks bring the same value. Every rank learns all values, so all of them fail alike if they differ, and the
-/// group stays whole. Cost: one message of 8 bytes from every rank to every other.
+/// Succeeds when all ranks bring the same value. Every rank learns all values, so all of them fail alike if they
+/// differ, and the group stays whole. Cost: one message of 8 bytes from every rank to every other.
 template <Transport T>
-[[nodiscard]] result<void> agree(T& transport, call_identity about, std::uint64_t value, const std::string& of_what, deadline until) {
+[[nodiscard]] result<void> agree(T& transport, call_identity about, std::uint64_t value, const std::string& of_what,
+                                 deadline until) {
   const std::uint32_t n = transport.size();
   const std::uint32_t me = transport.rank().value;
   if (n == 1) return {};
@@ -96,19 +98,27 @@ template <Transport T>
     return why;
   }
   for (const std::uint64_t v : values)
-    if (v != value) return fail(errc::mismatch, who_differs(values, of_what), "run the same program with the same inputs on all ranks");
+    if (v != value)
+      return fail(errc::mismatch, who_differs(values, of_what),
+                  "run the same program with the same inputs on all ranks");
   return {};
 }
 
 /// What can be said about a call on this rank alone. Not a template: every communicator shares it.
-[[nodiscard]] inline result<void> check_buffers(collective_kind kind, std::uint32_t rank, std::uint32_t ranks, std::uint32_t root, const void* in,
-                                                const void* out, std::uint64_t count, dtype type) {
+[[nodiscard]] inline result<void> check_buffers(collective_kind kind, std::uint32_t rank, std::uint32_t ranks,
+                                                std::uint32_t root, const void* in, const void* out,
+                                                std::uint64_t count, dtype type) {
   const std::string name = std::string(to_string(kind)) + " on rank " + std::to_string(rank);
   const std::uint64_t size = size_of(type).value;
-  if (root >= ranks) return fail(errc::invalid_argument, name + " has root " + std::to_string(root) + " in a group of " + std::to_string(ranks));
-  if (count > UINT64_MAX / size / ranks) return fail(errc::invalid_argument, name + ": " + std::to_string(count) + " elements are more than there are addresses");
+  if (root >= ranks)
+    return fail(errc::invalid_argument,
+                name + " has root " + std::to_string(root) + " in a group of " + std::to_string(ranks));
+  if (count > UINT64_MAX / size / ranks)
+    return fail(errc::invalid_argument,
+                name + ": " + std::to_string(count) + " elements are more than there are addresses");
   if (count == 0) return {};
-  const bool all = kind == collective_kind::all_gather || kind == collective_kind::reduce_scatter || kind == collective_kind::all_to_all;
+  const bool all = kind == collective_kind::all_gather || kind == collective_kind::reduce_scatter ||
+                   kind == collective_kind::all_to_all;
   const std::uint64_t shard = count * size;
   const std::uint64_t in_size = kind == collective_kind::all_gather ? shard : (all ? shard * ranks : shard);
   const std::uint64_t out_size = kind == collective_kind::reduce_scatter ? shard : (all ? shard * ranks : shard);

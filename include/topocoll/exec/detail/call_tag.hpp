@@ -3,7 +3,6 @@
 // The tag of a collective's messages: enough of the call to notice, and to say, that two ranks do not run the same one.
 #include <cstdint>
 #include <string>
-
 #include <topocoll/exec/dtype.hpp>
 #include <topocoll/plan/collective.hpp>
 
@@ -18,12 +17,13 @@ struct call_identity {
   collective_kind collective = collective_kind::all_reduce;
   dtype type = dtype::float32;
   reduce_op op = reduce_op::sum;
-  std::uint32_t root = 0;      ///< 8 bits travel
-  std::uint64_t count = 0;     ///< elements; 12 bits of a hash travel
-  std::uint64_t digest = 0;    ///< of the plan; 12 bits travel
+  std::uint32_t root = 0;    ///< 8 bits travel
+  std::uint64_t count = 0;   ///< elements; 12 bits of a hash travel
+  std::uint64_t digest = 0;  ///< of the plan; 12 bits travel
 };
 
-// Bits: 63..60 mark, 59..44 number, 43..42 part, 41..39 collective, 38..35 type, 34..32 op, 31..24 root, 23..12 count, 11..0 digest.
+// Bits: 63..60 mark, 59..44 number, 43..42 part, 41..39 collective, 38..35 type, 34..32 op, 31..24 root, 23..12 count,
+// 11..0 digest.
 inline constexpr std::uint64_t call_tag_mark = 0xcULL << 60U;
 
 [[nodiscard]] constexpr std::uint64_t mixed(std::uint64_t x) {  // the finaliser of splitmix64 (Steele, Lea, Flood 2014)
@@ -35,11 +35,12 @@ inline constexpr std::uint64_t call_tag_mark = 0xcULL << 60U;
 [[nodiscard]] constexpr std::uint64_t make_tag(const call_identity& c) {
   return call_tag_mark | (std::uint64_t{c.number & 0xffffU} << 44U) | (static_cast<std::uint64_t>(c.part) << 42U) |
          (static_cast<std::uint64_t>(c.collective) << 39U) | (static_cast<std::uint64_t>(c.type) << 35U) |
-         (static_cast<std::uint64_t>(c.op) << 32U) | (std::uint64_t{c.root & 0xffU} << 24U) | ((mixed(c.count) & 0xfffU) << 12U) |
-         (mixed(c.digest) & 0xfffU);
+         (static_cast<std::uint64_t>(c.op) << 32U) | (std::uint64_t{c.root & 0xffU} << 24U) |
+         ((mixed(c.count) & 0xfffU) << 12U) | (mixed(c.digest) & 0xfffU);
 }
 
-/// The tag in words: "call 12, all_reduce of float (sum), plan 3f2, count mark 9a1"; "tag 0x…" for tags that are not ours.
+/// The tag in words: "call 12, all_reduce of float (sum), plan 3f2, count mark 9a1"; "tag 0x…" for tags that are not
+/// ours.
 [[nodiscard]] inline std::string describe_tag(std::uint64_t tag) {
   constexpr char digits[] = "0123456789abcdef";
   const auto hex = [&](std::uint64_t value, int width) {

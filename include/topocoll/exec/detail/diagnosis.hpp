@@ -5,7 +5,6 @@
 #include <optional>
 #include <string>
 #include <vector>
-
 #include <topocoll/core/result.hpp>
 #include <topocoll/core/units.hpp>
 #include <topocoll/exec/detail/group_memory.hpp>
@@ -17,31 +16,35 @@ namespace topocoll { inline namespace v0 { namespace detail {
 [[nodiscard]] inline std::string span_in_words(seconds s) {
   const bool short_span = s.value < 1;
   const auto tenths = static_cast<std::uint64_t>((s.value < 0 ? 0 : s.value) * (short_span ? 1e4 : 10) + 0.5);
-  return std::to_string(tenths / 10) + (short_span || tenths % 10 == 0 ? "" : "." + std::to_string(tenths % 10)) + (short_span ? " ms" : " s");
+  return std::to_string(tenths / 10) + (short_span || tenths % 10 == 0 ? "" : "." + std::to_string(tenths % 10)) +
+         (short_span ? " ms" : " s");
 }
 
-/// `peer_lost` if `peer` died or left, as seen by rank `by`, which waits for it; nothing if it may still answer. Without
-/// `ask_system` only by what the shared memory says, which costs one load.
-[[nodiscard]] inline std::optional<failure> why_gone(const group_memory& group, std::uint32_t peer, std::uint32_t by, const process_identity& me,
-                                                     bool ask_system) {
+/// `peer_lost` if `peer` died or left, as seen by rank `by`, which waits for it; nothing if it may still answer.
+/// Without `ask_system` only by what the shared memory says, which costs one load.
+[[nodiscard]] inline std::optional<failure> why_gone(const group_memory& group, std::uint32_t peer, std::uint32_t by,
+                                                     const process_identity& me, bool ask_system) {
   const rank_record& it = group.record(peer);
   const presence state = it.state.load(std::memory_order_acquire);
   if (state == presence::absent || (state == presence::present && !ask_system)) return std::nullopt;
   const std::string waiting = " while rank " + std::to_string(by) + " waited for it";
   switch (state) {
     case presence::dead: return fail(errc::peer_lost, group.name_of(peer) + " " + it.fate + waiting);
-    case presence::left: return fail(errc::peer_lost, group.name_of(peer) + " left the group" + waiting, "look at what that rank says about it");
+    case presence::left:
+      return fail(errc::peer_lost, group.name_of(peer) + " left the group" + waiting,
+                  "look at what that rank says about it");
     case presence::absent: return std::nullopt;
     case presence::present: break;
   }
   const process_identity who = group.identity(peer);
   if (who.pid == me.pid || state_of(who, me).life != process_life::dead) return std::nullopt;
-  return fail(errc::peer_lost, group.name_of(peer) + " died" + waiting, "look at that rank's own output, and in the kernel log for an out-of-memory kill");
+  return fail(errc::peer_lost, group.name_of(peer) + " died" + waiting,
+              "look at that rank's own output, and in the kernel log for an out-of-memory kill");
 }
 
 /// `timed_out`, naming the ranks at the root: whoever waits is only named on the way to the one that it waits for.
-[[nodiscard]] inline failure why_late(const group_memory& group, const std::vector<std::uint32_t>& peers, std::uint32_t by,
-                                      const process_identity& me, seconds waited, seconds now) {
+[[nodiscard]] inline failure why_late(const group_memory& group, const std::vector<std::uint32_t>& peers,
+                                      std::uint32_t by, const process_identity& me, seconds waited, seconds now) {
   constexpr std::size_t most_named = 8;  // a sentence, not a list of thousands
   std::string text = "rank " + std::to_string(by) + " waited " + span_in_words(waited) + " for ";
   if (peers.empty()) return fail(errc::timed_out, text + "its own steps");
@@ -90,12 +93,16 @@ namespace topocoll { inline namespace v0 { namespace detail {
       } else {
         const process_state is = state_of(who, me);
         text += ": " + group.name_of(at);
-        if (is.life == process_life::alive) text += " is alive but silent, " + std::string(state_in_words(is.letter));
-        else if (is.life == process_life::dead) text += " is dead";
-        else text += " is silent, and whether it lives cannot be seen from here";
+        if (is.life == process_life::alive)
+          text += " is alive but silent, " + std::string(state_in_words(is.letter));
+        else if (is.life == process_life::dead)
+          text += " is dead";
+        else
+          text += " is silent, and whether it lives cannot be seen from here";
       }
     } else {
-      text += state == presence::dead ? ": " + group.name_of(at) + " " + it.fate : ": " + group.name_of(at) + " left the group";
+      text += state == presence::dead ? ": " + group.name_of(at) + " " + it.fate
+                                      : ": " + group.name_of(at) + " left the group";
     }
   }
   return fail(errc::timed_out, text, "find out what that rank is doing, or allow more time");

@@ -1,29 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// The memory that the ranks of one host share: who is there, why the group broke, and a ring of slots per pair and channel.
-#include <linux/futex.h>
-#include <sys/mman.h>
-#include <sys/syscall.h>
-#include <time.h>
-#include <unistd.h>
-
+// The memory that the ranks of one host share: who is there, why the group broke, and a ring of slots per pair and
+// channel.
 #include <atomic>
 #include <cerrno>
-#include <climits>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <linux/futex.h>
 #include <memory>
 #include <new>
 #include <string>
 #include <string_view>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
 #include <utility>
-
 #include <topocoll/core/deadline.hpp>
 #include <topocoll/core/ids.hpp>
 #include <topocoll/core/result.hpp>
 #include <topocoll/core/units.hpp>
 #include <topocoll/exec/detail/process.hpp>
+#include <climits>
 
 namespace topocoll { inline namespace v0 { namespace detail {
 
@@ -55,10 +54,10 @@ class mapping {
 };
 
 enum class presence : std::uint32_t {
-  absent,   ///< has not attached yet
+  absent,  ///< has not attached yet
   present,
-  left,     ///< destroyed its transport
-  dead      ///< whoever started it says so
+  left,  ///< destroyed its transport
+  dead   ///< whoever started it says so
 };
 
 /// What all ranks know of one of them.
@@ -131,8 +130,9 @@ struct group_shape {
   std::uint32_t slots = 0;
   std::uint32_t slot_bytes = 0;
 
-  // 8 slots: a sender fills one while the receiver empties another, with some slack for the scheduler. 32 KiB: larger slots
-  // gained nothing on the machines tried, smaller ones pay more flag exchanges; a lane stays well inside a 1 MiB L2 cache.
+  // 8 slots: a sender fills one while the receiver empties another, with some slack for the scheduler. 32 KiB: larger
+  // slots gained nothing on the machines tried, smaller ones pay more flag exchanges; a lane stays well inside a 1 MiB
+  // L2 cache.
   static constexpr std::uint32_t default_slots = 8;
   static constexpr std::uint64_t most_slot_bytes = 32U << 10U;
   static constexpr std::uint64_t least_slot_bytes = 256;
@@ -143,10 +143,13 @@ struct group_shape {
   /// `payload` 0 stands for the default of the kind of memory.
   [[nodiscard]] static result<group_shape> of(std::uint32_t ranks, std::uint32_t channels, bytes payload, bool named) {
     if (ranks == 0) return fail(errc::invalid_argument, "a group needs at least one rank");
-    if (channels < 2) return fail(errc::invalid_argument, "a group needs at least two channels, " + std::to_string(channels) + " were asked for");
+    if (channels < 2)
+      return fail(errc::invalid_argument,
+                  "a group needs at least two channels, " + std::to_string(channels) + " were asked for");
     // With more, sizes would leave 64 bits long after they left every host: lanes < 2^38 up to here.
     if (ranks > 65536 || channels > 64)
-      return fail(errc::invalid_argument, "one host cannot hold " + std::to_string(ranks) + " ranks with " + std::to_string(channels) + " channels");
+      return fail(errc::invalid_argument, "one host cannot hold " + std::to_string(ranks) + " ranks with " +
+                                              std::to_string(channels) + " channels");
     if (payload.value == 0) payload = named ? most_payload_named : most_payload;
     group_shape s{ranks, channels, default_slots, 0};
     const std::uint64_t lanes = s.lanes() == 0 ? 1 : s.lanes();
@@ -178,7 +181,8 @@ class group_memory {
  public:
   static constexpr std::uint64_t layout_mark = 0x31306c6c6f634f54ULL;  // raised with every change of the layout
 
-  group_memory(mapping m, group_shape s, bool one_address_space) : mapping_(std::move(m)), shape_(s), one_address_space_(one_address_space) {}
+  group_memory(mapping m, group_shape s, bool one_address_space)
+      : mapping_(std::move(m)), shape_(s), one_address_space_(one_address_space) {}
 
   /// Writes the header and the records into zeroed memory. Done once, by whoever made the memory.
   void write_header() {
@@ -190,7 +194,8 @@ class group_memory {
     h->slot_bytes = shape_.slot_bytes;
     h->total_bytes = shape_.total();
     for (std::uint32_t r = 0; r < shape_.ranks; ++r) {
-      auto* record = ::new (static_cast<void*>(mapping_.data() + shape_.records_at() + r * sizeof(rank_record))) rank_record{};
+      auto* record =
+          ::new (static_cast<void*>(mapping_.data() + shape_.records_at() + r * sizeof(rank_record))) rank_record{};
       record->waits_for.store(nobody, std::memory_order_relaxed);
       record->core.store(-1, std::memory_order_relaxed);
     }
@@ -203,11 +208,13 @@ class group_memory {
   [[nodiscard]] bytes size() const { return {shape_.total()}; }
   [[nodiscard]] group_header& header() const { return *std::launder(reinterpret_cast<group_header*>(mapping_.data())); }
   [[nodiscard]] rank_record& record(std::uint32_t r) const {
-    return *std::launder(reinterpret_cast<rank_record*>(mapping_.data() + shape_.records_at() + r * sizeof(rank_record)));
+    return *std::launder(
+        reinterpret_cast<rank_record*>(mapping_.data() + shape_.records_at() + r * sizeof(rank_record)));
   }
   /// Precondition: from != to.
   [[nodiscard]] lane_view lane(std::uint32_t from, std::uint32_t to, std::uint32_t channel) const {
-    const std::uint64_t n = (std::uint64_t{to} * (shape_.ranks - 1) + (from < to ? from : from - 1)) * shape_.channels + channel;
+    const std::uint64_t n =
+        (std::uint64_t{to} * (shape_.ranks - 1) + (from < to ? from : from - 1)) * shape_.channels + channel;
     std::byte* base = mapping_.data();
     return {reinterpret_cast<lane_control*>(base + shape_.controls_at() + n * sizeof(lane_control)),
             reinterpret_cast<slot_header*>(base + shape_.headers_at() + n * shape_.slots * sizeof(slot_header)),
@@ -227,7 +234,8 @@ class group_memory {
     const std::int32_t pid = it.pid.load(std::memory_order_acquire);
     if (pid == 0) return text;
     text += " (pid " + std::to_string(pid);
-    if (it.state.load(std::memory_order_acquire) != presence::absent && it.host[0] != 0) text += std::string(" on host ") + it.host;
+    if (it.state.load(std::memory_order_acquire) != presence::absent && it.host[0] != 0)
+      text += std::string(" on host ") + it.host;
     return text + ")";
   }
 
@@ -236,7 +244,8 @@ class group_memory {
     rank_record& it = record(r);
     std::int32_t none = 0;
     // A launcher may have written our pid beforehand, so that a death before this point has a name.
-    if (!it.pid.compare_exchange_strong(none, me.pid, std::memory_order_acq_rel) && (none != me.pid || it.state.load() != presence::absent))
+    if (!it.pid.compare_exchange_strong(none, me.pid, std::memory_order_acq_rel) &&
+        (none != me.pid || it.state.load() != presence::absent))
       return false;
     it.started.store(me.started, std::memory_order_relaxed);
     it.pid_namespace.store(me.namespace_id, std::memory_order_relaxed);
@@ -280,7 +289,8 @@ class group_memory {
     const group_header& h = header();
     // The rank that found the cause writes it in microseconds, unless it died over it.
     for (int tries = 0; h.broken.load(std::memory_order_acquire) == 1; ++tries) {
-      if (tries == 100) return fail(errc::peer_lost, "a rank of the group died while it wrote down why the group broke");
+      if (tries == 100)
+        return fail(errc::peer_lost, "a rank of the group died while it wrote down why the group broke");
       const timespec a_moment{0, 1'000'000};
       ::nanosleep(&a_moment, nullptr);
     }
@@ -290,8 +300,8 @@ class group_memory {
   /// Wakes rank r if it sleeps. What was stored before is seen by it afterwards.
   void wake(std::uint32_t r) noexcept {
     rank_record& it = record(r);
-    // An exchange, not a load: either it comes before the sleeper's own exchange, which then acquires what we stored, or after
-    // it, and sees the sleeper.
+    // An exchange, not a load: either it comes before the sleeper's own exchange, which then acquires what we stored,
+    // or after it, and sees the sleeper.
     if (it.asleep.exchange(0, std::memory_order_acq_rel) != 0) ring(it);
   }
   /// Sleeps until woken or for `most`; `seen` is the bell's value before the last look for work.
@@ -310,7 +320,8 @@ class group_memory {
  private:
   static std::uint32_t* word_of(std::atomic<std::uint32_t>& a) noexcept { return reinterpret_cast<std::uint32_t*>(&a); }
   static void ring(rank_record& it) noexcept {
-    it.bell.fetch_add(1, std::memory_order_acq_rel);  // after `asleep` was cleared: whoever sets it again has seen this bell
+    it.bell.fetch_add(
+        1, std::memory_order_acq_rel);  // after `asleep` was cleared: whoever sets it again has seen this bell
     ::syscall(SYS_futex, word_of(it.bell), FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
   }
   static void put_text(char* into, std::size_t size, std::string_view text) noexcept {
@@ -327,7 +338,8 @@ class group_memory {
 /// Zeroed memory for a group of one process (`shared` false) or of this process and its children (`shared` true).
 [[nodiscard]] inline result<std::shared_ptr<group_memory>> make_group_memory(const group_shape& shape, bool shared) {
   const std::size_t size = shape.total();
-  void* at = ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_ANONYMOUS | MAP_NORESERVE | (shared ? MAP_SHARED : MAP_PRIVATE), -1, 0);
+  void* at = ::mmap(nullptr, size, PROT_READ | PROT_WRITE,
+                    MAP_ANONYMOUS | MAP_NORESERVE | (shared ? MAP_SHARED : MAP_PRIVATE), -1, 0);
   if (at == MAP_FAILED) {
     return fail(errc::system, "the system gives no " + std::to_string(size) + " bytes of memory for a group of " +
                                   std::to_string(shape.ranks) + " ranks: " + std::strerror(errno));

@@ -7,14 +7,14 @@
 #include <span>
 #include <string>
 #include <utility>
-
 #include <topocoll/core/deadline.hpp>
 #include <topocoll/core/result.hpp>
 #include <topocoll/core/units.hpp>
 #include <topocoll/exec/detail/endpoint.hpp>
 #include <topocoll/exec/transport.hpp>
 
-namespace topocoll { inline namespace v0 { namespace detail {
+namespace topocoll { inline namespace v0 {
+namespace detail {
 
 /// `Transport` over memory that all ranks see. A moved-from object may only be destroyed or assigned to.
 class lane_transport {
@@ -28,8 +28,12 @@ class lane_transport {
   /// "rank 2 (pid 4711 on host node17)".
   [[nodiscard]] std::string name_of(rank_id r) const { return end_->memory().name_of(r.value); }
 
-  [[nodiscard]] result<ticket> post(std::span<const outgoing> out, std::span<const incoming> in) { return end_->post(out, in); }
-  [[nodiscard]] result<std::size_t> wait_any(std::span<const ticket> pending, deadline until) { return end_->wait_any(pending, until); }
+  [[nodiscard]] result<ticket> post(std::span<const outgoing> out, std::span<const incoming> in) {
+    return end_->post(out, in);
+  }
+  [[nodiscard]] result<std::size_t> wait_any(std::span<const ticket> pending, deadline until) {
+    return end_->wait_any(pending, until);
+  }
   void abort(const std::string& why) noexcept { end_->abort(why); }
 
  protected:
@@ -44,10 +48,10 @@ class lane_transport {
 /// How much a group of ranks on one host may use.
 struct group_options {
   std::uint32_t channels = 8;  ///< lanes per ordered pair of ranks; programs need one per slice
-  /// Most memory for messages under way, in all; 0 stands for 256 MiB where pages are taken as they are used (threads and
-  /// forked processes) and for 32 MiB where they are taken at once (groups joined by name, so that they fit the 64 MiB that
-  /// containers have in /dev/shm). Each of the ranks * (ranks-1) * channels lanes gets 8 slots of equal size, at least
-  /// 256 bytes and at most 32 KiB each, and 576 bytes besides, whatever this says.
+  /// Most memory for messages under way, in all; 0 stands for 256 MiB where pages are taken as they are used (threads
+  /// and forked processes) and for 32 MiB where they are taken at once (groups joined by name, so that they fit the 64
+  /// MiB that containers have in /dev/shm). Each of the ranks * (ranks-1) * channels lanes gets 8 slots of equal size,
+  /// at least 256 bytes and at most 32 KiB each, and 576 bytes besides, whatever this says.
   bytes memory{};
 };
 

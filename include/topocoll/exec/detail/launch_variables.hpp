@@ -10,7 +10,6 @@
 #include <string_view>
 #include <utility>
 #include <vector>
-
 #include <topocoll/exec/launch.hpp>
 
 namespace topocoll { inline namespace v0 { namespace detail {
@@ -19,7 +18,7 @@ namespace topocoll { inline namespace v0 { namespace detail {
 struct launcher_variables {
   std::string_view launcher;
   std::string_view rank;
-  std::array<std::string_view, 2> size;        ///< the first that is set
+  std::array<std::string_view, 2> size;  ///< the first that is set
   std::array<std::string_view, 3> local_rank;
   std::array<std::string_view, 2> local_size;
   std::string_view node;
@@ -29,15 +28,64 @@ struct launcher_variables {
 
 // In the order in which they are asked. Slurm comes last because every other launcher may run inside its allocations.
 inline constexpr std::array<launcher_variables, 7> known_launchers{{
-    {"torchrun", "RANK", {"WORLD_SIZE", ""}, {"LOCAL_RANK", "", ""}, {"LOCAL_WORLD_SIZE", ""}, "GROUP_RANK", {"TORCHELASTIC_RUN_ID", ""}, "TORCHELASTIC_RESTART_COUNT"},
+    {"torchrun",
+     "RANK",
+     {"WORLD_SIZE", ""},
+     {"LOCAL_RANK", "", ""},
+     {"LOCAL_WORLD_SIZE", ""},
+     "GROUP_RANK",
+     {"TORCHELASTIC_RUN_ID", ""},
+     "TORCHELASTIC_RESTART_COUNT"},
     // OMPI_COMM_WORLD_NODE_RANK is the rank within the node, not the number of the node.
-    {"Open MPI", "OMPI_COMM_WORLD_RANK", {"OMPI_COMM_WORLD_SIZE", ""}, {"OMPI_COMM_WORLD_LOCAL_RANK", "", ""}, {"OMPI_COMM_WORLD_LOCAL_SIZE", ""}, "", {"PMIX_NAMESPACE", "OMPI_MCA_orte_ess_jobid"}, ""},
-    {"MVAPICH", "MV2_COMM_WORLD_RANK", {"MV2_COMM_WORLD_SIZE", ""}, {"MV2_COMM_WORLD_LOCAL_RANK", "", ""}, {"MV2_COMM_WORLD_LOCAL_SIZE", ""}, "", {"", ""}, ""},
-    {"PMI", "PMI_RANK", {"PMI_SIZE", ""}, {"MPI_LOCALRANKID", "", ""}, {"MPI_LOCALNRANKS", ""}, "", {"PMI_JOBID", ""}, ""},
+    {"Open MPI",
+     "OMPI_COMM_WORLD_RANK",
+     {"OMPI_COMM_WORLD_SIZE", ""},
+     {"OMPI_COMM_WORLD_LOCAL_RANK", "", ""},
+     {"OMPI_COMM_WORLD_LOCAL_SIZE", ""},
+     "",
+     {"PMIX_NAMESPACE", "OMPI_MCA_orte_ess_jobid"},
+     ""},
+    {"MVAPICH",
+     "MV2_COMM_WORLD_RANK",
+     {"MV2_COMM_WORLD_SIZE", ""},
+     {"MV2_COMM_WORLD_LOCAL_RANK", "", ""},
+     {"MV2_COMM_WORLD_LOCAL_SIZE", ""},
+     "",
+     {"", ""},
+     ""},
+    {"PMI",
+     "PMI_RANK",
+     {"PMI_SIZE", ""},
+     {"MPI_LOCALRANKID", "", ""},
+     {"MPI_LOCALNRANKS", ""},
+     "",
+     {"PMI_JOBID", ""},
+     ""},
     // PALS says the size only through PMI; with PMI_RANK set the row above has answered already.
-    {"PALS", "PALS_RANKID", {"PMI_SIZE", ""}, {"PALS_LOCAL_RANKID", "", ""}, {"", ""}, "PALS_NODEID", {"PALS_APID", ""}, ""},
-    {"Flux", "FLUX_TASK_RANK", {"FLUX_JOB_SIZE", ""}, {"FLUX_TASK_LOCAL_ID", "", ""}, {"", ""}, "", {"FLUX_JOB_ID", ""}, ""},
-    {"Slurm", "SLURM_PROCID", {"SLURM_STEP_NUM_TASKS", "SLURM_NTASKS"}, {"SLURM_LOCALID", "", ""}, {"", ""}, "SLURM_NODEID", {"", ""}, "SLURM_RESTART_COUNT"},
+    {"PALS",
+     "PALS_RANKID",
+     {"PMI_SIZE", ""},
+     {"PALS_LOCAL_RANKID", "", ""},
+     {"", ""},
+     "PALS_NODEID",
+     {"PALS_APID", ""},
+     ""},
+    {"Flux",
+     "FLUX_TASK_RANK",
+     {"FLUX_JOB_SIZE", ""},
+     {"FLUX_TASK_LOCAL_ID", "", ""},
+     {"", ""},
+     "",
+     {"FLUX_JOB_ID", ""},
+     ""},
+    {"Slurm",
+     "SLURM_PROCID",
+     {"SLURM_STEP_NUM_TASKS", "SLURM_NTASKS"},
+     {"SLURM_LOCALID", "", ""},
+     {"", ""},
+     "SLURM_NODEID",
+     {"", ""},
+     "SLURM_RESTART_COUNT"},
 }};
 
 /// The variables of one environment, and the first thing that is wrong with them.
@@ -57,11 +105,14 @@ class variable_reader {
     std::uint32_t n = 0;
     const auto [end, error] = std::from_chars(value->data(), value->data() + value->size(), n);
     if (error == std::errc() && end == value->data() + value->size()) return n;
-    if (!wrong_) wrong_ = fail(errc::malformed_input, std::string(name) + " is \"" + *value + "\", which is not a number of a process");
+    if (!wrong_)
+      wrong_ =
+          fail(errc::malformed_input, std::string(name) + " is \"" + *value + "\", which is not a number of a process");
     return std::nullopt;
   }
   template <std::size_t N>
-  [[nodiscard]] std::pair<std::optional<std::uint32_t>, std::string_view> first_number(const std::array<std::string_view, N>& names) {
+  [[nodiscard]] std::pair<std::optional<std::uint32_t>, std::string_view> first_number(
+      const std::array<std::string_view, N>& names) {
     for (const std::string_view name : names)
       if (text(name)) return {number(name), name};
     return {std::nullopt, {}};
@@ -96,8 +147,10 @@ class variable_reader {
     }
     past += repeats;
     if (index < past) return tasks;
-    if (text.starts_with(",")) text.remove_prefix(1);
-    else if (!text.empty()) return std::nullopt;
+    if (text.starts_with(","))
+      text.remove_prefix(1);
+    else if (!text.empty())
+      return std::nullopt;
   }
   return std::nullopt;
 }
@@ -125,20 +178,31 @@ struct launch_claim {
 };
 
 /// What one launcher says, if it started this process.
-[[nodiscard]] inline result<std::optional<launch_claim>> claim_of(const launcher_variables& names, variable_reader& read) {
+[[nodiscard]] inline result<std::optional<launch_claim>> claim_of(const launcher_variables& names,
+                                                                  variable_reader& read) {
   const bool slurm = names.launcher == "Slurm";
-  if (slurm && !((read.text("SLURM_STEP_ID") || read.text("SLURM_STEPID")) && read.text("SLURM_LOCALID"))) return std::optional<launch_claim>();
+  if (slurm && !((read.text("SLURM_STEP_ID") || read.text("SLURM_STEPID")) && read.text("SLURM_LOCALID")))
+    return std::optional<launch_claim>();
   const auto rank = read.number(names.rank);
   const auto [size, size_name] = read.first_number(names.size);
   if (read.wrong()) return *read.wrong();
   if (!rank) {
-    // Only torchrun's own names are so common that half of them is worth a word: WORLD_SIZE without RANK, and the reverse.
-    if (names.launcher == "torchrun" && size) return fail(errc::malformed_input, "WORLD_SIZE is set to " + std::to_string(*size) + " and RANK is not", "set both, or neither");
+    // Only torchrun's own names are so common that half of them is worth a word: WORLD_SIZE without RANK, and the
+    // reverse.
+    if (names.launcher == "torchrun" && size)
+      return fail(errc::malformed_input, "WORLD_SIZE is set to " + std::to_string(*size) + " and RANK is not",
+                  "set both, or neither");
     return std::optional<launch_claim>();
   }
-  if (!size) return fail(errc::malformed_input, std::string(names.rank) + " is set to " + std::to_string(*rank) + " and " + std::string(names.size[0]) + " is not", "set both, or neither");
+  if (!size)
+    return fail(errc::malformed_input,
+                std::string(names.rank) + " is set to " + std::to_string(*rank) + " and " + std::string(names.size[0]) +
+                    " is not",
+                "set both, or neither");
   if (*rank >= *size)
-    return fail(errc::malformed_input, std::string(names.rank) + " is " + std::to_string(*rank) + ", which is not below " + std::string(size_name) + ", " + std::to_string(*size));
+    return fail(errc::malformed_input, std::string(names.rank) + " is " + std::to_string(*rank) +
+                                           ", which is not below " + std::string(size_name) + ", " +
+                                           std::to_string(*size));
   launch_claim c;
   c.rank_variable = names.rank;
   c.size_variable = size_name;
@@ -155,7 +219,8 @@ struct launch_claim {
   l.job = read.text(names.job[0]);
   if (!l.job) l.job = read.text(names.job[1]);
   if (slurm) {
-    if (const auto job = read.text("SLURM_JOB_ID")) l.job = *job + "." + read.text("SLURM_STEP_ID").value_or(read.text("SLURM_STEPID").value_or(""));
+    if (const auto job = read.text("SLURM_JOB_ID"))
+      l.job = *job + "." + read.text("SLURM_STEP_ID").value_or(read.text("SLURM_STEPID").value_or(""));
     for (const std::string_view per_node : {"SLURM_STEP_TASKS_PER_NODE", "SLURM_TASKS_PER_NODE"}) {
       const auto text = read.text(per_node);
       if (!l.local_size && text && l.node) l.local_size = tasks_on_node(*text, *l.node);
@@ -167,8 +232,9 @@ struct launch_claim {
   }
   if (read.wrong()) return *read.wrong();
   if (l.local_rank && l.local_size && *l.local_rank >= *l.local_size)
-    return fail(errc::malformed_input, std::string(local_rank_name) + " is " + std::to_string(*l.local_rank) + ", which is not below the " +
-                                           std::to_string(*l.local_size) + " processes on this host");
+    return fail(errc::malformed_input, std::string(local_rank_name) + " is " + std::to_string(*l.local_rank) +
+                                           ", which is not below the " + std::to_string(*l.local_size) +
+                                           " processes on this host");
   return std::optional<launch_claim>(std::move(c));
 }
 
@@ -184,42 +250,49 @@ struct launch_claim {
       continue;
     }
     const launch_claim& other = **claim;
-    // One process per host under srun that starts torchrun, or mpirun under a scheduler's step of its own: the inner launcher has
-    // more processes than the outer one, which then counts hosts. Anything else is two launchers for one process.
+    // One process per host under srun that starts torchrun, or mpirun under a scheduler's step of its own: the inner
+    // launcher has more processes than the outer one, which then counts hosts. Anything else is two launchers for one
+    // process.
     if (other.told.rank == first->told.rank && other.told.size == first->told.size) continue;
     if (other.told.launcher == "Slurm" && other.told.size < first->told.size) {
       if (!first->told.node) first->told.node = other.told.node;
       continue;
     }
     return fail(errc::mismatch,
-                first->told.launcher + " says rank " + std::to_string(first->told.rank.value) + " of " + std::to_string(first->told.size) + " (" +
-                    first->rank_variable + ", " + first->size_variable + "), " + other.told.launcher + " says rank " +
-                    std::to_string(other.told.rank.value) + " of " + std::to_string(other.told.size) + " (" + other.rank_variable + ", " +
-                    other.size_variable + ")",
+                first->told.launcher + " says rank " + std::to_string(first->told.rank.value) + " of " +
+                    std::to_string(first->told.size) + " (" + first->rank_variable + ", " + first->size_variable +
+                    "), " + other.told.launcher + " says rank " + std::to_string(other.told.rank.value) + " of " +
+                    std::to_string(other.told.size) + " (" + other.rank_variable + ", " + other.size_variable + ")",
                 "start the program with one launcher, or unset the variables of the other");
   }
   launch l;
-  if (first) l = std::move(first->told);
-  else l.launcher = "none";
+  if (first)
+    l = std::move(first->told);
+  else
+    l.launcher = "none";
   if (const auto address = read.text("MASTER_ADDR")) l.address = *address;
   if (const auto port = read.number("MASTER_PORT")) {
-    if (*port == 0 || *port > 65535) return fail(errc::malformed_input, "MASTER_PORT is " + std::to_string(*port) + ", which is no port");
+    if (*port == 0 || *port > 65535)
+      return fail(errc::malformed_input, "MASTER_PORT is " + std::to_string(*port) + ", which is no port");
     l.port = static_cast<std::uint16_t>(*port);
   }
   if (read.wrong()) return *read.wrong();
   if (first && l.size == 1) {
-    l.findings.push_back({severity::warning, first->size_variable, l.launcher + " says that this process is the only one of its job",
-                          first->rank_variable + "=0, " + first->size_variable + "=1",
-                          "if several were started, each is a group of its own: check that launcher and program belong together", 0.5});
+    l.findings.push_back(
+        {severity::warning, first->size_variable, l.launcher + " says that this process is the only one of its job",
+         first->rank_variable + "=0, " + first->size_variable + "=1",
+         "if several were started, each is a group of its own: check that launcher and program belong together", 0.5});
   }
   if (!first) {
     const bool batch = read.text("SLURM_PROCID") && read.text("SLURM_JOB_ID");
     if (batch)
-      l.findings.push_back({severity::note, "SLURM_PROCID", "this is the batch script of a Slurm job, not one of its tasks",
-                            "SLURM_PROCID is set, SLURM_STEP_ID with SLURM_LOCALID is not", "start the ranks with srun", 0.9});
+      l.findings.push_back(
+          {severity::note, "SLURM_PROCID", "this is the batch script of a Slurm job, not one of its tasks",
+           "SLURM_PROCID is set, SLURM_STEP_ID with SLURM_LOCALID is not", "start the ranks with srun", 0.9});
     else if (read.text("PMIX_RANK"))
-      l.findings.push_back({severity::warning, "PMIX_RANK", "a PMIx launcher started this process and does not say how many there are",
-                            "PMIX_RANK is set, no size is", "set RANK and WORLD_SIZE, or start with torchrun, mpirun or srun", 0.9});
+      l.findings.push_back(
+          {severity::warning, "PMIX_RANK", "a PMIx launcher started this process and does not say how many there are",
+           "PMIX_RANK is set, no size is", "set RANK and WORLD_SIZE, or start with torchrun, mpirun or srun", 0.9});
   }
   return l;
 }

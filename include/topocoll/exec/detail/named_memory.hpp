@@ -1,21 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Shared memory under a name: made by rank 0, found by the others, nameless as soon as all are there.
+#include <cerrno>
+#include <cstdint>
+#include <cstring>
 #include <fcntl.h>
+#include <memory>
+#include <string>
+#include <string_view>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <time.h>
 #include <unistd.h>
-
-#include <cerrno>
-#include <cstdint>
-#include <cstring>
-#include <memory>
-#include <string>
-#include <string_view>
 #include <utility>
-
 #include <topocoll/core/deadline.hpp>
 #include <topocoll/core/result.hpp>
 #include <topocoll/core/units.hpp>
@@ -43,21 +41,22 @@ class descriptor {
   int fd_;
 };
 
-// The owner of a segment holds a write lock on it ("open file description lock", fcntl(2)): the kernel drops it when the
-// owner dies, in whatever pid namespace that is, and asking about it does not disturb. Only who holds the lock of an inode may
-// remove its name; a new name can only be made when the old one is gone. So nobody removes a living group's name.
+// The owner of a segment holds a write lock on it ("open file description lock", fcntl(2)): the kernel drops it when
+// the owner dies, in whatever pid namespace that is, and asking about it does not disturb. Only who holds the lock of
+// an inode may remove its name; a new name can only be made when the old one is gone. So nobody removes a living
+// group's name.
 [[nodiscard]] inline bool lock_segment(int fd) noexcept {
-  struct flock lock{};
+  struct flock lock {};
   lock.l_type = F_WRLCK;
   return ::fcntl(fd, F_OFD_SETLK, &lock) == 0;
 }
 [[nodiscard]] inline bool is_locked(int fd) noexcept {
-  struct flock lock{};
+  struct flock lock {};
   lock.l_type = F_WRLCK;
   return ::fcntl(fd, F_OFD_GETLK, &lock) == 0 && lock.l_type != F_UNLCK;
 }
 [[nodiscard]] inline bool has_name(int fd) noexcept {
-  struct stat s{};
+  struct stat s {};
   return ::fstat(fd, &s) == 0 && s.st_nlink > 0;
 }
 
@@ -67,10 +66,13 @@ inline void sleep_for(seconds s) noexcept {
 }
 inline constexpr seconds look_again_after{0.002};
 
-[[nodiscard]] inline std::string in_mib(std::uint64_t n) { return std::to_string((n + (1U << 20U) - 1) >> 20U) + " MiB"; }
+[[nodiscard]] inline std::string in_mib(std::uint64_t n) {
+  return std::to_string((n + (1U << 20U) - 1) >> 20U) + " MiB";
+}
 
 /// Makes the segment of a group and writes its header; replaces one whose owner is dead.
-[[nodiscard]] inline result<std::pair<descriptor, mapping>> make_segment(const std::string& path, const group_shape& shape, deadline until) {
+[[nodiscard]] inline result<std::pair<descriptor, mapping>> make_segment(const std::string& path,
+                                                                         const group_shape& shape, deadline until) {
   for (;;) {
     descriptor file(::shm_open(path.c_str(), O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC, 0600));
     if (file) {
@@ -82,12 +84,13 @@ inline constexpr seconds look_again_after{0.002};
       do why = ::posix_fallocate(file.get(), 0, size);
       while (why == EINTR);
       if (why != 0) {
-        struct statvfs room{};
+        struct statvfs room {};
         const bool known = ::fstatvfs(file.get(), &room) == 0;
         ::shm_unlink(path.c_str());
         if (why == ENOSPC || why == EFBIG || why == ENOMEM)
-          return fail(errc::unavailable, "/dev/shm has no room for the " + in_mib(shape.total()) + " that " + std::to_string(shape.ranks) +
-                                             " ranks share" + (known ? ": " + in_mib(room.f_bavail * room.f_frsize) + " are free" : ""),
+          return fail(errc::unavailable,
+                      "/dev/shm has no room for the " + in_mib(shape.total()) + " that " + std::to_string(shape.ranks) +
+                          " ranks share" + (known ? ": " + in_mib(room.f_bavail * room.f_frsize) + " are free" : ""),
                       "free or enlarge /dev/shm, or set group_options::memory lower");
         return fail(errc::system, "the shared memory " + path + " could not be filled: " + std::strerror(why));
       }
@@ -106,42 +109,49 @@ inline constexpr seconds look_again_after{0.002};
     descriptor old(::shm_open(path.c_str(), O_RDWR | O_CLOEXEC, 0));
     if (!old) {
       if (errno == ENOENT) continue;
-      return fail(errc::permission, "the shared memory " + path + " exists and cannot be opened: " + std::strerror(errno));
+      return fail(errc::permission,
+                  "the shared memory " + path + " exists and cannot be opened: " + std::strerror(errno));
     }
     if (lock_segment(old.get())) {
       if (has_name(old.get())) ::shm_unlink(path.c_str());
       continue;
     }
     if (until.passed())
-      return fail(errc::unavailable, "the name " + path + " is in use by a group whose rank 0 lives", "use a name that no other job uses");
+      return fail(errc::unavailable, "the name " + path + " is in use by a group whose rank 0 lives",
+                  "use a name that no other job uses");
     sleep_for(look_again_after);
   }
 }
 
 /// Finds the segment that a living rank 0 made, complete.
-[[nodiscard]] inline result<std::pair<descriptor, mapping>> find_segment(const std::string& path, std::uint32_t rank, deadline until, seconds patience) {
+[[nodiscard]] inline result<std::pair<descriptor, mapping>> find_segment(const std::string& path, std::uint32_t rank,
+                                                                         deadline until, seconds patience) {
   for (;; sleep_for(look_again_after)) {
     descriptor file(::shm_open(path.c_str(), O_RDWR | O_CLOEXEC, 0));
-    if (!file && errno != ENOENT) return fail(errc::permission, "the shared memory " + path + " cannot be opened: " + std::strerror(errno));
+    if (!file && errno != ENOENT)
+      return fail(errc::permission, "the shared memory " + path + " cannot be opened: " + std::strerror(errno));
     if (file && is_locked(file.get())) {
-      struct stat s{};
+      struct stat s {};
       if (::fstat(file.get(), &s) == 0 && static_cast<std::uint64_t>(s.st_size) >= sizeof(group_header)) {
         const auto size = static_cast<std::size_t>(s.st_size);
         void* at = ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED, file.get(), 0);
-        if (at == MAP_FAILED) return fail(errc::system, "the shared memory " + path + " could not be mapped: " + std::strerror(errno));
+        if (at == MAP_FAILED)
+          return fail(errc::system, "the shared memory " + path + " could not be mapped: " + std::strerror(errno));
         mapping m{at, size};
         const auto* h = std::launder(reinterpret_cast<const group_header*>(m.data()));
         // The owner grows the file in one step, then writes the header; `ready` is the last word of it.
         if (h->ready.load(std::memory_order_acquire) == 1) {
           if (h->mark != group_memory::layout_mark || h->total_bytes != size)
-            return fail(errc::mismatch, "rank 0 made " + path + " with another version of topocoll than rank " + std::to_string(rank) + " has");
+            return fail(errc::mismatch, "rank 0 made " + path + " with another version of topocoll than rank " +
+                                            std::to_string(rank) + " has");
           return std::pair{std::move(file), std::move(m)};
         }
       }
     }
     if (until.passed())
-      return fail(errc::timed_out, "rank 0 did not make the shared memory " + path + " within the " + span_in_words(patience) + " that rank " +
-                                       std::to_string(rank) + " waited",
+      return fail(errc::timed_out,
+                  "rank 0 did not make the shared memory " + path + " within the " + span_in_words(patience) +
+                      " that rank " + std::to_string(rank) + " waited",
                   "make sure that rank 0 runs on this host, under the same user, with the same name");
   }
 }
@@ -157,14 +167,21 @@ inline constexpr seconds look_again_after{0.002};
   return (absent == 1 ? "rank " : "ranks ") + text;
 }
 
-[[nodiscard]] inline result<std::shared_ptr<group_memory>> join_named_memory(std::string_view name, std::uint32_t rank, std::uint32_t ranks,
-                                                                             std::uint32_t channels, bytes payload, deadline until) {
+[[nodiscard]] inline result<std::shared_ptr<group_memory>> join_named_memory(std::string_view name, std::uint32_t rank,
+                                                                             std::uint32_t ranks,
+                                                                             std::uint32_t channels, bytes payload,
+                                                                             deadline until) {
   const seconds start = steady_clock::now();
   if (rank >= ranks)
-    return fail(errc::invalid_argument, "there is no rank " + std::to_string(rank) + " in a group of " + std::to_string(ranks));
+    return fail(errc::invalid_argument,
+                "there is no rank " + std::to_string(rank) + " in a group of " + std::to_string(ranks));
   bool good = !name.empty() && name.size() <= 100;
-  for (const char c : name) good = good && ((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' || c == '_' || c == '-');
-  if (!good) return fail(errc::invalid_argument, "\"" + std::string(name) + "\" cannot name shared memory", "use letters, digits, '.', '_', '-', at most 100");
+  for (const char c : name)
+    good = good && ((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' ||
+                    c == '_' || c == '-');
+  if (!good)
+    return fail(errc::invalid_argument, "\"" + std::string(name) + "\" cannot name shared memory",
+                "use letters, digits, '.', '_', '-', at most 100");
   auto shape = group_shape::of(ranks, channels, payload, true);
   if (!shape) return std::move(shape).error();
   const std::string path = "/topocoll-" + std::to_string(::getuid()) + "-" + std::string(name);
@@ -175,15 +192,18 @@ inline constexpr seconds look_again_after{0.002};
   if (rank != 0) {
     const auto& h = *std::launder(reinterpret_cast<const group_header*>(segment->second.data()));
     if (h.ranks != ranks || h.channels != channels)
-      return fail(errc::mismatch, "rank " + std::to_string(rank) + " joins a group of " + std::to_string(ranks) + " ranks with " +
-                                      std::to_string(channels) + " channels, rank 0 made one of " + std::to_string(h.ranks) + " with " + std::to_string(h.channels));
+      return fail(errc::mismatch, "rank " + std::to_string(rank) + " joins a group of " + std::to_string(ranks) +
+                                      " ranks with " + std::to_string(channels) + " channels, rank 0 made one of " +
+                                      std::to_string(h.ranks) + " with " + std::to_string(h.channels));
     *shape = {h.ranks, h.channels, h.slots, h.slot_bytes};
   }
   const auto group = std::make_shared<group_memory>(std::move(segment->second), *shape, false);
   if (rank == 0) group->write_header();
   const process_identity me = this_process();
   if (!group->attach(rank, me, host_name())) {
-    return fail(errc::mismatch, "the place of " + group->name_of(rank) + " in the group is taken, process " + std::to_string(me.pid) + " claims it too",
+    return fail(errc::mismatch,
+                "the place of " + group->name_of(rank) + " in the group is taken, process " + std::to_string(me.pid) +
+                    " claims it too",
                 "give every process its own rank, and every job its own name");
   }
   result<std::shared_ptr<group_memory>> answer = group;
@@ -193,8 +213,10 @@ inline constexpr seconds look_again_after{0.002};
       break;
     }
     if (until.passed()) {
-      group->break_group(errc::timed_out, list_of_absent(*group) + " of " + std::to_string(ranks) + " did not join within " +
-                                              span_in_words(steady_clock::now() - start), "make sure that all ranks run on this host, under the same user, with the same name");
+      group->break_group(errc::timed_out,
+                         list_of_absent(*group) + " of " + std::to_string(ranks) + " did not join within " +
+                             span_in_words(steady_clock::now() - start),
+                         "make sure that all ranks run on this host, under the same user, with the same name");
       continue;
     }
     if (rank != 0 && !is_locked(file)) {  // rank 0 keeps the lock until all are there

@@ -7,7 +7,6 @@
 #include <string>
 #include <utility>
 #include <vector>
-
 #include <topocoll/core/deadline.hpp>
 #include <topocoll/core/result.hpp>
 #include <topocoll/core/units.hpp>
@@ -34,10 +33,13 @@ struct stored_plan {
   prepared_program program;
 };
 
-[[nodiscard]] constexpr bool rooted(collective_kind k) { return k == collective_kind::broadcast || k == collective_kind::reduce; }
+[[nodiscard]] constexpr bool rooted(collective_kind k) {
+  return k == collective_kind::broadcast || k == collective_kind::reduce;
+}
 
 /// Verifies a plan and works out the part of one rank. Cost: that of `plan::verify`.
-[[nodiscard]] inline result<stored_plan> prove(const plan::schedule& plan, std::uint32_t rank, flat_choice choice, bool adopted) {
+[[nodiscard]] inline result<stored_plan> prove(const plan::schedule& plan, std::uint32_t rank, flat_choice choice,
+                                               bool adopted) {
   if (auto proof = plan::verify(plan); !proof) return std::move(proof).error();
   // Calls can be cut into windows only if that suits every rank.
   bool windowable = true;
@@ -50,8 +52,12 @@ struct stored_plan {
     windowable = windowable && prepared->windowable();
     if (r == rank) mine = *std::move(prepared);
   }
-  if (!mine) return fail(errc::invalid_argument, "a plan for " + std::to_string(plan.ranks) + " ranks has no part for rank " + std::to_string(rank));
-  return stored_plan{plan.collective, rooted(plan.collective) ? plan.root.value : 0, choice, adopted, windowable, plan::digest(plan), *std::move(mine)};
+  if (!mine)
+    return fail(errc::invalid_argument,
+                "a plan for " + std::to_string(plan.ranks) + " ranks has no part for rank " + std::to_string(rank));
+  return stored_plan{
+      plan.collective, rooted(plan.collective) ? plan.root.value : 0, choice, adopted, windowable, plan::digest(plan),
+      *std::move(mine)};
 }
 
 class plan_store {
@@ -65,13 +71,15 @@ class plan_store {
 
   /// The plan for a call. The first use of a plan costs its proof and one exchange of 8 bytes between all pairs.
   template <Transport T>
-  [[nodiscard]] result<stored_plan*> find(T& transport, collective_kind kind, std::uint32_t root, bytes amount, const request& r, deadline until) {
+  [[nodiscard]] result<stored_plan*> find(T& transport, collective_kind kind, std::uint32_t root, bytes amount,
+                                          const request& r, deadline until) {
     if (!rooted(kind)) root = 0;
     const flat_choice choice = choose_flat(kind, transport.size(), amount);
     if (stored_plan* known = look_up(kind, root, choice)) return known;
     auto made = make(kind, transport.rank().value, transport.size(), root, choice);
     const call_identity about{r.number, call_identity::step::agreement, kind, r.type, r.op, root, r.count, 0};
-    auto agreed = agree(transport, about, made ? (*made)->digest : no_plan, "plan for " + std::string(to_string(kind)), until);
+    auto agreed =
+        agree(transport, about, made ? (*made)->digest : no_plan, "plan for " + std::string(to_string(kind)), until);
     if (!made) return std::move(made).error();
     if (!agreed) return std::move(agreed).error();
     plans_.push_back(*std::move(made));
@@ -82,12 +90,15 @@ class plan_store {
   [[nodiscard]] result<void> adopt(T& transport, const plan::schedule& plan, std::uint32_t number, deadline until) {
     auto proved = adoptable(plan, transport.rank().value, transport.size(), transport.channels());
     const std::uint32_t root = rooted(plan.collective) ? plan.root.value : 0;
-    const call_identity about{number, call_identity::step::agreement, plan.collective, dtype::uint8, reduce_op::sum, root, 0, 0};
+    const call_identity about{
+        number, call_identity::step::agreement, plan.collective, dtype::uint8, reduce_op::sum, root, 0, 0};
     // A rank whose plan is no good takes part all the same: the others learn it at once.
-    auto agreed = agree(transport, about, proved ? proved->digest : no_plan, "plan for " + std::string(to_string(plan.collective)), until);
+    auto agreed = agree(transport, about, proved ? proved->digest : no_plan,
+                        "plan for " + std::string(to_string(plan.collective)), until);
     if (!proved) return std::move(proved).error();
     if (!agreed) return agreed;
-    std::erase_if(plans_, [&](const auto& p) { return p->adopted && p->collective == plan.collective && p->root == root; });
+    std::erase_if(plans_,
+                  [&](const auto& p) { return p->adopted && p->collective == plan.collective && p->root == root; });
     plans_.push_back(std::make_unique<stored_plan>(*std::move(proved)));
     return {};
   }
@@ -95,11 +106,15 @@ class plan_store {
  private:
   static constexpr std::uint64_t no_plan = 0;  // in place of a digest
 
-  [[nodiscard]] static result<stored_plan> adoptable(const plan::schedule& plan, std::uint32_t rank, std::uint32_t ranks, std::uint32_t channels) {
+  [[nodiscard]] static result<stored_plan> adoptable(const plan::schedule& plan, std::uint32_t rank,
+                                                     std::uint32_t ranks, std::uint32_t channels) {
     if (plan.ranks != ranks)
-      return fail(errc::invalid_argument, "a plan for " + std::to_string(plan.ranks) + " ranks was given to a group of " + std::to_string(ranks));
+      return fail(errc::invalid_argument, "a plan for " + std::to_string(plan.ranks) +
+                                              " ranks was given to a group of " + std::to_string(ranks));
     if (plan.slices > channels && ranks > 1)
-      return fail(errc::unsupported, "the plan has " + std::to_string(plan.slices) + " slices, the transport only " + std::to_string(channels) + " channels",
+      return fail(errc::unsupported,
+                  "the plan has " + std::to_string(plan.slices) + " slices, the transport only " +
+                      std::to_string(channels) + " channels",
                   "ask for more channels when the group is made, or for fewer slices");
     return prove(plan, rank, {}, true);
   }
@@ -112,7 +127,8 @@ class plan_store {
     }
     return found;
   }
-  [[nodiscard]] static result<std::unique_ptr<stored_plan>> make(collective_kind kind, std::uint32_t rank, std::uint32_t ranks, std::uint32_t root,
+  [[nodiscard]] static result<std::unique_ptr<stored_plan>> make(collective_kind kind, std::uint32_t rank,
+                                                                 std::uint32_t ranks, std::uint32_t root,
                                                                  flat_choice choice) {
     auto plan = plan::flat_schedule(kind, ranks, {root}, choice.how, {.slices = choice.slices});
     if (!plan) return std::move(plan).error();

@@ -1,26 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // What Linux tells about a process: whether it is the one we knew, what it is doing, where it runs.
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <charconv>
 #include <cstdint>
 #include <cstring>
+#include <fcntl.h>
 #include <string>
 #include <string_view>
+#include <sys/stat.h>
+#include <unistd.h>
 
 namespace topocoll { inline namespace v0 { namespace detail {
 
 /// A process by more than its number, which is used again after its death.
 struct process_identity {
   std::int32_t pid = 0;
-  std::uint64_t started = 0;    ///< clock ticks after boot, field 22 of /proc/<pid>/stat (proc(5)); 0 if it could not be read
+  std::uint64_t started =
+      0;  ///< clock ticks after boot, field 22 of /proc/<pid>/stat (proc(5)); 0 if it could not be read
   std::uint64_t namespace_id = 0;  ///< inode of its pid namespace; numbers of another namespace mean nothing here
 };
 
-/// One line of /proc/<pid>/stat: state letter and start time; state 0 if there is no such process or /proc is not there.
+/// One line of /proc/<pid>/stat: state letter and start time; state 0 if there is no such process or /proc is not
+/// there.
 struct process_stat {
   char state = 0;
   std::uint64_t started = 0;
@@ -41,7 +42,7 @@ struct process_stat {
   if (paren == std::string_view::npos || paren + 2 >= line.size()) return {};
   line.remove_prefix(paren + 2);
   process_stat s;
-  s.state = line.front();                            // field 3
+  s.state = line.front();  // field 3
   for (int field = 3; field < 22; ++field) {
     const std::size_t space = line.find(' ');
     if (space == std::string_view::npos) return s;
@@ -55,7 +56,7 @@ struct process_stat {
   process_identity me;
   me.pid = static_cast<std::int32_t>(::getpid());
   me.started = read_process_stat(me.pid).started;
-  struct stat s{};
+  struct stat s {};
   if (::stat("/proc/self/ns/pid", &s) == 0) me.namespace_id = s.st_ino;
   return me;
 }

@@ -8,7 +8,6 @@
 #include <string>
 #include <utility>
 #include <vector>
-
 #include <topocoll/exec/executor.hpp>
 
 namespace topocoll { inline namespace v0 {
@@ -18,7 +17,8 @@ namespace detail {
 /// The part of a run that depends neither on the transport nor on the memory: addresses, order, messages to people.
 class program_run {
  public:
-  program_run(prepared_program& prepared, const call& what, std::byte* scratch, std::uint64_t window_begin, std::uint64_t window_count)
+  program_run(prepared_program& prepared, const call& what, std::byte* scratch, std::uint64_t window_begin,
+              std::uint64_t window_count)
       : p_(prepared),
         call_(what),
         grid_(plan::grid_of(p_.program_.collective, p_.program_.ranks, p_.program_.chunks, window_count)),
@@ -26,7 +26,7 @@ class program_run {
         scratch_(scratch),
         window_begin_(window_begin),
         tag_(make_tag({what.number, call_identity::step::data, p_.program_.collective, what.type, what.op,
-                               p_.program_.root.value, what.count, what.digest})) {
+                       p_.program_.root.value, what.count, what.digest})) {
     p_.open_ = p_.waits_for_;
     p_.next_in_channel_.assign(p_.first_of_channel_.begin(), p_.first_of_channel_.end() - 1);
     p_.tickets_.clear();
@@ -57,12 +57,14 @@ class program_run {
     for (const plan::op& o : ops_of(step)) {
       if (o.kind == plan::op_kind::send) {
         const std::uint64_t n = elements(o, o.from);
-        if (n != 0) p_.out_.push_back({o.peer, channel, tag_, {source(o, o.from), static_cast<std::size_t>(n * size_)}});
+        if (n != 0)
+          p_.out_.push_back({o.peer, channel, tag_, {source(o, o.from), static_cast<std::size_t>(n * size_)}});
       } else if (o.kind == plan::op_kind::receive || o.kind == plan::op_kind::receive_reduce) {
         const std::uint64_t n = elements(o, o.to);
         if (n == 0) continue;  // the sender leaves it out too
         p_.in_.push_back({o.peer, channel, tag_, {target(o, o.to), static_cast<std::size_t>(n * size_)}, {}});
-        if (o.kind == plan::op_kind::receive_reduce) p_.in_.back().with = combine{call_.type, call_.op, source(o, o.from)};
+        if (o.kind == plan::op_kind::receive_reduce)
+          p_.in_.back().with = combine{call_.type, call_.op, source(o, o.from)};
       }
     }
   }
@@ -85,13 +87,17 @@ class program_run {
   /// Lets those go that waited for this step.
   void finish(std::uint32_t step) {
     --left_;
-    for (std::uint32_t i = p_.first_follower_[step]; i != p_.first_follower_[step + 1]; ++i) --p_.open_[p_.followers_[i]];
+    for (std::uint32_t i = p_.first_follower_[step]; i != p_.first_follower_[step + 1]; ++i)
+      --p_.open_[p_.followers_[i]];
   }
 
-  [[nodiscard]] std::uint64_t elements(const plan::op& o, const plan::slice& s) const { return plan::extent_of(grid_, o, s).count; }
+  [[nodiscard]] std::uint64_t elements(const plan::op& o, const plan::slice& s) const {
+    return plan::extent_of(grid_, o, s).count;
+  }
   [[nodiscard]] const std::byte* source(const plan::op& o, const plan::slice& s) const {
     switch (s.where) {
-      case plan::buffer::input: return call_.input + offset(o, s, p_.program_.collective == collective_kind::all_gather);
+      case plan::buffer::input:
+        return call_.input + offset(o, s, p_.program_.collective == collective_kind::all_gather);
       case plan::buffer::output: return target(o, s);
       case plan::buffer::scratch: break;
     }
@@ -144,13 +150,16 @@ class program_run {
   prepared_program r(std::move(given));
   const plan::program& p = r.program_;
   const auto bad = [&](std::size_t step, const std::string& what) {
-    return fail(errc::invalid_argument, "step " + std::to_string(step + 1) + " of the program of rank " + std::to_string(p.rank.value) + " " + what);
+    return fail(errc::invalid_argument, "step " + std::to_string(step + 1) + " of the program of rank " +
+                                            std::to_string(p.rank.value) + " " + what);
   };
   if (p.ranks == 0 || p.rank.value >= p.ranks || p.root.value >= p.ranks)
-    return fail(errc::invalid_argument, "a program for rank " + std::to_string(p.rank.value) + " of " + std::to_string(p.ranks) + " with root " +
-                                            std::to_string(p.root.value) + " makes no sense");
+    return fail(errc::invalid_argument, "a program for rank " + std::to_string(p.rank.value) + " of " +
+                                            std::to_string(p.ranks) + " with root " + std::to_string(p.root.value) +
+                                            " makes no sense");
   if (p.chunks == 0 || (plan::sharded(p.collective) && p.chunks % p.ranks != 0))
-    return fail(errc::invalid_argument, std::to_string(p.chunks) + " chunks cannot be shared by " + std::to_string(p.ranks) + " ranks");
+    return fail(errc::invalid_argument,
+                std::to_string(p.chunks) + " chunks cannot be shared by " + std::to_string(p.ranks) + " ranks");
   const std::uint32_t chunks_per_unit = plan::grid_of(p.collective, p.ranks, p.chunks, 0).chunks_per_unit;
   const std::size_t n = p.steps.size();
   r.waits_for_.resize(n);
@@ -162,32 +171,40 @@ class program_run {
     if (s.first > p.chunks || s.count > p.chunks - s.first) return false;
     const bool own_only = (s.where == plan::buffer::input && p.collective == collective_kind::all_gather) ||
                           (s.where == plan::buffer::output && p.collective == collective_kind::reduce_scatter);
-    return !own_only || (s.first >= p.rank.value * chunks_per_unit && s.first + s.count <= (p.rank.value + 1) * chunks_per_unit);
+    return !own_only ||
+           (s.first >= p.rank.value * chunks_per_unit && s.first + s.count <= (p.rank.value + 1) * chunks_per_unit);
   };
   const auto one_unit = [&](const plan::slice& s) {
-    return s.where == plan::buffer::scratch || s.count == 0 || s.first / chunks_per_unit == (s.first + s.count - 1) / chunks_per_unit;
+    return s.where == plan::buffer::scratch || s.count == 0 ||
+           s.first / chunks_per_unit == (s.first + s.count - 1) / chunks_per_unit;
   };
   for (std::size_t i = 0; i < n; ++i) {
     const plan::step& s = p.steps[i];
-    if (s.channel >= p.channels) return bad(i, "is on channel " + std::to_string(s.channel) + " of " + std::to_string(p.channels));
-    if (s.first_op > p.ops.size() || s.op_count > p.ops.size() - s.first_op) return bad(i, "has operations that do not exist");
+    if (s.channel >= p.channels)
+      return bad(i, "is on channel " + std::to_string(s.channel) + " of " + std::to_string(p.channels));
+    if (s.first_op > p.ops.size() || s.op_count > p.ops.size() - s.first_op)
+      return bad(i, "has operations that do not exist");
     for (const std::uint32_t a : s.after) {
-      if (a >= i) return bad(i, "waits for step " + std::to_string(std::uint64_t{a} + 1) + ", which does not come before it");
+      if (a >= i)
+        return bad(i, "waits for step " + std::to_string(std::uint64_t{a} + 1) + ", which does not come before it");
       ++r.first_follower_[a + 1];
     }
     r.waits_for_[i] = static_cast<std::uint32_t>(s.after.size());
     ++r.first_of_channel_[s.channel + 1];
     for (std::uint32_t k = s.first_op; k < s.first_op + s.op_count; ++k) {
       const plan::op& o = p.ops[k];
-      const bool has_peer = o.kind == plan::op_kind::send || o.kind == plan::op_kind::receive || o.kind == plan::op_kind::receive_reduce;
+      const bool has_peer =
+          o.kind == plan::op_kind::send || o.kind == plan::op_kind::receive || o.kind == plan::op_kind::receive_reduce;
       const bool reads = o.kind != plan::op_kind::receive;
       const bool writes = o.kind != plan::op_kind::send;
-      if (has_peer && (o.peer.value >= p.ranks || o.peer == p.rank)) return bad(i, "exchanges with rank " + std::to_string(o.peer.value));
+      if (has_peer && (o.peer.value >= p.ranks || o.peer == p.rank))
+        return bad(i, "exchanges with rank " + std::to_string(o.peer.value));
       if (reads && !exists(o.from)) return bad(i, "reads chunks that this rank does not have");
       if (writes && !exists(o.to)) return bad(i, "writes chunks that this rank does not have");
       if (writes && o.to.where == plan::buffer::input) return bad(i, "writes into its input");
       const std::uint32_t count = reads ? o.from.count : o.to.count;
-      if (reads && writes && o.from.count != o.to.count) return bad(i, "moves " + std::to_string(o.from.count) + " chunks into " + std::to_string(o.to.count));
+      if (reads && writes && o.from.count != o.to.count)
+        return bad(i, "moves " + std::to_string(o.from.count) + " chunks into " + std::to_string(o.to.count));
       if (o.chunk > p.chunks || count > p.chunks - o.chunk) return bad(i, "moves chunks that the array does not have");
       if ((reads && !one_unit(o.from)) || (writes && !one_unit(o.to))) r.windowable_ = false;
     }
@@ -229,7 +246,8 @@ template <MemorySpace M, Transport T>
           if (o.kind == plan::op_kind::copy) {
             done = memory.copy(run.target(o, o.to), run.source(o, o.from), {run.elements(o, o.to) * size});
           } else if (o.kind == plan::op_kind::reduce) {
-            done = memory.reduce(type, op, run.target(o, o.to), run.target(o, o.to), run.source(o, o.from), run.elements(o, o.to));
+            done = memory.reduce(type, op, run.target(o, o.to), run.target(o, o.to), run.source(o, o.from),
+                                 run.elements(o, o.to));
           }
           if (!done) {
             transport.abort(done.error().what);
@@ -253,10 +271,14 @@ template <Transport T>
 result<void> executor<M>::run(T& transport, prepared_program& prepared, const call& what, deadline until) {
   const plan::program& p = prepared.program();
   if (p.ranks != transport.size() || p.rank != transport.rank())
-    return fail(errc::invalid_argument, "a program for rank " + std::to_string(p.rank.value) + " of " + std::to_string(p.ranks) +
-                                            " cannot run on rank " + std::to_string(transport.rank().value) + " of " + std::to_string(transport.size()));
+    return fail(errc::invalid_argument, "a program for rank " + std::to_string(p.rank.value) + " of " +
+                                            std::to_string(p.ranks) + " cannot run on rank " +
+                                            std::to_string(transport.rank().value) + " of " +
+                                            std::to_string(transport.size()));
   if (p.channels > transport.channels() && p.ranks > 1)
-    return fail(errc::unsupported, "the plan has " + std::to_string(p.channels) + " slices, the transport only " + std::to_string(transport.channels()) + " channels",
+    return fail(errc::unsupported,
+                "the plan has " + std::to_string(p.channels) + " slices, the transport only " +
+                    std::to_string(transport.channels()) + " channels",
                 "ask for more channels when the group is made, or for fewer slices");
   const std::uint64_t window = what.window == 0 ? what.count : std::min(what.window, what.count);
   if (window < what.count && !prepared.windowable())
@@ -275,7 +297,8 @@ result<void> executor<M>::run(T& transport, prepared_program& prepared, const ca
   for (std::uint64_t at = 0; at < what.count; at += window) {
     const std::uint64_t count = std::min(window, what.count - at);
     detail::program_run run(prepared, what, scratch, at, count);
-    if (auto ok = detail::start_steps(memory_, transport, run, what.type, what.op); !ok) return run.located(std::move(ok).error());
+    if (auto ok = detail::start_steps(memory_, transport, run, what.type, what.op); !ok)
+      return run.located(std::move(ok).error());
     while (!run.finished()) {
       if (run.tickets().empty()) {
         transport.abort("a program ran into a step that nothing can start");
@@ -284,7 +307,8 @@ result<void> executor<M>::run(T& transport, prepared_program& prepared, const ca
       auto done = transport.wait_any(run.tickets(), until);
       if (!done) return run.located(std::move(done).error());
       run.finish(run.take(*done));
-      if (auto ok = detail::start_steps(memory_, transport, run, what.type, what.op); !ok) return run.located(std::move(ok).error());
+      if (auto ok = detail::start_steps(memory_, transport, run, what.type, what.op); !ok)
+        return run.located(std::move(ok).error());
     }
     const bool has_result = p.collective != collective_kind::reduce || p.rank == p.root;
     if (what.op == reduce_op::avg && reduces(p.collective) && has_result) {

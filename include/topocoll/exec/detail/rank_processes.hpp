@@ -1,23 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // The processes behind run_local_ranks: starting, listening, reaping, killing.
-#include <poll.h>
-#include <signal.h>
-#include <sys/prctl.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <cerrno>
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
 #include <exception>
+#include <poll.h>
+#include <signal.h>
 #include <string>
 #include <string_view>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
 #include <utility>
 #include <vector>
-
 #include <topocoll/core/deadline.hpp>
 #include <topocoll/core/result.hpp>
 #include <topocoll/exec/detail/diagnosis.hpp>
@@ -34,7 +32,8 @@ namespace topocoll { inline namespace v0 { namespace detail {
   std::string text;
   text += outcome ? '\1' : '\0';
   text += static_cast<char>(outcome ? errc::bug : outcome.error().code);
-  for (const std::uint64_t length : {first.size(), second.size()}) text.append(reinterpret_cast<const char*>(&length), sizeof length);
+  for (const std::uint64_t length : {first.size(), second.size()})
+    text.append(reinterpret_cast<const char*>(&length), sizeof length);
   return text + first + second;
 }
 /// Nothing if the text is not complete: the process ended while it wrote, or before.
@@ -46,7 +45,8 @@ namespace topocoll { inline namespace v0 { namespace detail {
   if (text.size() - head < lengths[0] || text.size() - head - lengths[0] != lengths[1]) return std::nullopt;
   std::string first(text.substr(head, lengths[0]));
   if (text[0] == '\1') return result<std::string>(std::move(first));
-  return result<std::string>(fail(static_cast<errc>(text[1]), std::move(first), std::string(text.substr(head + lengths[0]))));
+  return result<std::string>(
+      fail(static_cast<errc>(text[1]), std::move(first), std::string(text.substr(head + lengths[0]))));
 }
 
 [[nodiscard]] inline std::string signal_in_words(int number) {
@@ -60,7 +60,7 @@ class held_signals {
   held_signals() {
     ::sigemptyset(&set_);
     for (const int s : {SIGINT, SIGTERM, SIGHUP}) {
-      struct sigaction now{};
+      struct sigaction now {};
       if (::sigaction(s, nullptr, &now) == 0 && now.sa_handler != SIG_IGN) ::sigaddset(&set_, s);
     }
     ::pthread_sigmask(SIG_BLOCK, &set_, &before_);
@@ -112,7 +112,9 @@ struct rank_process {
       outcome = body(context, *transport);
 #endif
       // Not by the transport: the body may have moved it into a communicator.
-      if (!outcome) group.abort("rank " + std::to_string(rank) + " (pid " + std::to_string(::getpid()) + ") gave up: " + outcome.error().what);
+      if (!outcome)
+        group.abort("rank " + std::to_string(rank) + " (pid " + std::to_string(::getpid()) +
+                    ") gave up: " + outcome.error().what);
     }
   }
   const std::string text = packed(outcome);
@@ -152,15 +154,20 @@ inline void kill_all(std::vector<rank_process>& all, int signal) {
   e.exit_code = WIFEXITED(p.status) ? WEXITSTATUS(p.status) : 0;
   e.signal = WIFSIGNALED(p.status) ? WTERMSIG(p.status) : 0;
   const std::string name = "rank " + std::to_string(rank) + " (pid " + std::to_string(p.pid) + ")";
-  if (auto told = unpacked(p.text)) e.outcome = *std::move(told);
-  else if (p.killed) e.outcome = fail(errc::timed_out, name + " did not end within " + span_in_words(allowed) + " and was killed");
-  else if (e.signal != 0) e.outcome = fail(errc::peer_lost, name + " was killed by " + signal_in_words(e.signal));
-  else e.outcome = fail(errc::peer_lost, name + " exited with code " + std::to_string(e.exit_code) + " before its work was done");
+  if (auto told = unpacked(p.text))
+    e.outcome = *std::move(told);
+  else if (p.killed)
+    e.outcome = fail(errc::timed_out, name + " did not end within " + span_in_words(allowed) + " and was killed");
+  else if (e.signal != 0)
+    e.outcome = fail(errc::peer_lost, name + " was killed by " + signal_in_words(e.signal));
+  else
+    e.outcome =
+        fail(errc::peer_lost, name + " exited with code " + std::to_string(e.exit_code) + " before its work was done");
   return e;
 }
 
-inline result<std::vector<rank_exit>> run_rank_processes(std::uint32_t ranks, const local_options& options, rank_body body, void* context,
-                                                         deadline until) {
+inline result<std::vector<rank_exit>> run_rank_processes(std::uint32_t ranks, const local_options& options,
+                                                         rank_body body, void* context, deadline until) {
   auto group = shm_group::create(ranks, options.group);
   if (!group) return std::move(group).error();
   const seconds start = steady_clock::now();
@@ -191,7 +198,8 @@ inline result<std::vector<rank_exit>> run_rank_processes(std::uint32_t ranks, co
       kill_all(all, SIGKILL);
       for (rank_process& p : all)
         if (p.pid > 0) ::waitpid(p.pid, &p.status, 0);
-      return fail(errc::system, "the process of rank " + std::to_string(r) + " could not be made: " + std::strerror(why));
+      return fail(errc::system,
+                  "the process of rank " + std::to_string(r) + " could not be made: " + std::strerror(why));
     }
     all[r].pid = pid;
     group->expect({r}, static_cast<std::int32_t>(pid));
@@ -206,8 +214,10 @@ inline result<std::vector<rank_exit>> run_rank_processes(std::uint32_t ranks, co
     watched.clear();
     bool ending = false;  // somebody's pipe has closed, so it will be gone in a moment
     for (rank_process& p : all) {
-      if (p.pipe) watched.push_back({p.pipe.get(), POLLIN, 0});
-      else ending = ending || !p.reaped;
+      if (p.pipe)
+        watched.push_back({p.pipe.get(), POLLIN, 0});
+      else
+        ending = ending || !p.reaped;
     }
     const double patience = std::min({ending ? 0.001 : 0.05, (told_to_end ? kill_at : until).left().value + 0.001});
     (void)::poll(watched.data(), watched.size(), static_cast<int>(patience * 1e3) + 1);
@@ -220,8 +230,10 @@ inline result<std::vector<rank_exit>> run_rank_processes(std::uint32_t ranks, co
       --left;
       if (p.pipe) listen_to(p);
       p.pipe = descriptor();  // a grandchild may still hold its other end
-      if (WIFSIGNALED(p.status)) group->mark_dead({r}, "was killed by " + signal_in_words(WTERMSIG(p.status)));
-      else if (!unpacked(p.text)) group->mark_dead({r}, "exited with code " + std::to_string(WEXITSTATUS(p.status)));
+      if (WIFSIGNALED(p.status))
+        group->mark_dead({r}, "was killed by " + signal_in_words(WTERMSIG(p.status)));
+      else if (!unpacked(p.text))
+        group->mark_dead({r}, "exited with code " + std::to_string(WEXITSTATUS(p.status)));
     }
     if (const int s = held.take()) {
       passed_on = s;

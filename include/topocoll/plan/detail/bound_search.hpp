@@ -8,7 +8,6 @@
 #include <string>
 #include <utility>
 #include <vector>
-
 #include <topocoll/core/units_text.hpp>
 #include <topocoll/plan/bound.hpp>
 #include <topocoll/plan/detail/gather_cut.hpp>
@@ -16,7 +15,8 @@
 #include <topocoll/plan/detail/rank_network.hpp>
 #include <topocoll/plan/detail/words.hpp>
 
-namespace topocoll { inline namespace v0 { namespace plan { namespace detail {
+namespace topocoll { inline namespace v0 { namespace plan {
+namespace detail {
 
 /// The families of node sets by level: what stays together without core switches, without spines, without leaves (hosts
 /// or NVLink domains), without links between sockets and GPUs (NUMA domains), and each rank alone. Cost: O(links).
@@ -24,7 +24,8 @@ namespace topocoll { inline namespace v0 { namespace plan { namespace detail {
   std::vector<partition> found;
   const auto is = [&](std::uint32_t v, topo::node_kind k) { return g.at(r.origin[v]).kind == k; };
   const auto keep = [&](partition p) {
-    if (p.parts > 1 && (found.empty() || found.back().parts != p.parts) && add_up(r.net, p)) found.push_back(std::move(p));
+    if (p.parts > 1 && (found.empty() || found.back().parts != p.parts) && add_up(r.net, p))
+      found.push_back(std::move(p));
   };
   const auto every_arc = [](std::uint32_t) { return true; };
   const auto no_core = [&](std::uint32_t v) { return !is(v, topo::node_kind::core_switch); };
@@ -37,13 +38,15 @@ namespace topocoll { inline namespace v0 { namespace plan { namespace detail {
   bool bridges = false;
   for (const topo::node& x : g.nodes()) bridges = bridges || x.kind == topo::node_kind::cpu;
   if (!bridges) {
-    keep(components(r.net, r.weight, [&](std::uint32_t) { return false; }, every_arc));
+    keep(components(
+        r.net, r.weight, [&](std::uint32_t) { return false; }, every_arc));
     return found;
   }
   const auto no_plane = [&](std::uint32_t v) { return no_leaf(v) && !is(v, topo::node_kind::nvswitch); };
   keep(components(r.net, r.weight, no_plane, [&](std::uint32_t k) {
     const exact_network::arc& a = r.net.arcs[k];
-    const bool sockets = is(a.from, topo::node_kind::cpu) && is(a.to, topo::node_kind::cpu) && r.origin[a.from] != r.origin[a.to];
+    const bool sockets =
+        is(a.from, topo::node_kind::cpu) && is(a.to, topo::node_kind::cpu) && r.origin[a.from] != r.origin[a.to];
     const bool gpus = is(a.from, topo::node_kind::gpu) && is(a.to, topo::node_kind::gpu);
     return !sockets && !gpus;
   }));
@@ -51,7 +54,8 @@ namespace topocoll { inline namespace v0 { namespace plan { namespace detail {
   keep(components(r.net, r.weight, no_cpu, [&](std::uint32_t k) {
     return !(is(r.net.arcs[k].from, topo::node_kind::gpu) && is(r.net.arcs[k].to, topo::node_kind::gpu));
   }));
-  keep(components(r.net, r.weight, [&](std::uint32_t) { return false; }, every_arc));
+  keep(components(
+      r.net, r.weight, [&](std::uint32_t) { return false; }, every_arc));
   return found;
 }
 
@@ -104,7 +108,8 @@ struct certificate {
 }
 
 /// The worst cut around one part of one level, in either direction.
-[[nodiscard]] inline result<certificate> level_certificate(const topo::graph& g, const rank_network& r, const problem& q) {
+[[nodiscard]] inline result<certificate> level_certificate(const topo::graph& g, const rank_network& r,
+                                                           const problem& q) {
   const auto n = static_cast<std::int64_t>(q.ranks.size());
   const std::uint32_t root = r.node_of[q.root.value];
   certificate worst;
@@ -116,9 +121,18 @@ struct certificate {
         const std::int64_t w = s.weight[k];
         certificate c{bound_method::level_cuts, {}, 1, 0, 1, inward ? s.in[k] : s.out[k], inward};
         switch (q.collective) {
-          case collective_kind::all_gather: c.amount = inward ? n - w : w; c.per = n; break;
-          case collective_kind::reduce_scatter: c.amount = inward ? w : n - w; c.per = n; break;
-          case collective_kind::all_to_all: c.amount = w * (n - w); c.per = n; break;
+          case collective_kind::all_gather:
+            c.amount = inward ? n - w : w;
+            c.per = n;
+            break;
+          case collective_kind::reduce_scatter:
+            c.amount = inward ? w : n - w;
+            c.per = n;
+            break;
+          case collective_kind::all_to_all:
+            c.amount = w * (n - w);
+            c.per = n;
+            break;
           case collective_kind::broadcast: c.amount = inward != (p.part_of[root] == k) ? 1 : 0; break;
           case collective_kind::reduce: c.amount = inward == (p.part_of[root] == k) ? 1 : 0; break;
           case collective_kind::all_reduce: c.amount = 1; break;  // a sum must come out, its result go in
@@ -135,7 +149,8 @@ struct certificate {
   return worst;
 }
 
-[[nodiscard]] inline result<certificate> find_certificate(const problem& q, const rank_network& r, const bound_options& options) {
+[[nodiscard]] inline result<certificate> find_certificate(const problem& q, const rank_network& r,
+                                                          const bound_options& options) {
   const topo::graph& g = *q.graph;
   const auto n = static_cast<std::int64_t>(q.ranks.size());
   const std::uint64_t work = static_cast<std::uint64_t>(n) * r.net.arcs.size();
@@ -145,7 +160,8 @@ struct certificate {
     if (r.memory_unknown) return certificate{};
     const std::int64_t phases = q.collective == collective_kind::all_reduce ? 2 : 1;
     for (const exact_network::arc& a : r.net.arcs)
-      if (a.from == r.memory_in && a.to == r.memory_in + 1) return certificate{bound_method::shared_memory, {a.from}, 1, phases * (n - 1), 1, a.units, false};
+      if (a.from == r.memory_in && a.to == r.memory_in + 1)
+        return certificate{bound_method::shared_memory, {a.from}, 1, phases * (n - 1), 1, a.units, false};
   }
   if (q.collective == collective_kind::all_reduce) {
     partition best;
@@ -167,7 +183,8 @@ struct certificate {
     }
     if (best.parts < 2) return certificate{};
     if (best.narrow() == 0) return fail(errc::unavailable, "the graph has no path from some rank to another");
-    return certificate{method, nodes_of_part(best, 0), best.parts, 2 * (std::int64_t{best.parts} - 1), 1, best.narrow(), best.in < best.out};
+    return certificate{method, nodes_of_part(best, 0), best.parts,        2 * (std::int64_t{best.parts} - 1),
+                       1,      best.narrow(),          best.in < best.out};
   }
 
   auto by_level = level_certificate(g, r, q);
@@ -182,13 +199,17 @@ struct certificate {
   for (std::uint32_t v = 0; v < net.nodes; ++v)
     if (cut->inside[v]) inside += r.weight[v];
   const bool tell_inside = 2 * inside < n;  // the smaller side is told
-  certificate c{bound_method::best_cut, nodes_where(cut->inside, tell_inside), 1, cut->weight, rooted ? 1 : n, cut->exit, tell_inside == turned};
+  certificate c{
+      bound_method::best_cut, nodes_where(cut->inside, tell_inside), 1, cut->weight, rooted ? 1 : n, cut->exit,
+      tell_inside == turned};
   if (by_level->parts == 0 || c.tighter_than(*by_level)) return c;
   by_level->method = bound_method::best_cut;  // as narrow as the best, and easier to understand
   return by_level;
 }
 
 /// Least latency from `from` to the rank that is farthest, and that rank's node. Cost: O(links log links).
+///
+/// Stops after 50,000 nodes: then some rank is at least as far as the last of them, which is what is returned.
 template <CostModel M>
 [[nodiscard]] std::pair<double, node_id> farthest(const problem& q, const M& cost, node_id from) {
   const topo::graph& g = *q.graph;
@@ -196,11 +217,16 @@ template <CostModel M>
   std::vector<std::pair<double, std::uint32_t>> heap{{0.0, from.value}};
   const auto later = [](const auto& a, const auto& b) { return a.first > b.first; };
   away[from.value] = 0;
+  std::size_t settled = 0;
   while (!heap.empty()) {
     std::pop_heap(heap.begin(), heap.end(), later);
     const auto [distance, v] = heap.back();
     heap.pop_back();
     if (distance > away[v]) continue;
+    if (++settled > 50'000) {
+      for (const node_id r : q.ranks)
+        if (away[r.value] >= distance) return {distance, r};
+    }
     for (const link_id e : g.out_links({v})) {
       if (g.capacity(e).value <= 0) continue;
       const double next = distance + cost.latency(g.at(e)).value;
@@ -218,7 +244,8 @@ template <CostModel M>
   return far;
 }
 
-[[nodiscard]] inline std::string tell(const problem& q, const rank_network& r, const certificate& c, bytes_per_second crossing) {
+[[nodiscard]] inline std::string tell(const problem& q, const rank_network& r, const certificate& c,
+                                      bytes_per_second crossing) {
   const topo::graph& g = *q.graph;
   if (c.method == bound_method::shared_memory)
     return plural(q.ranks.size(), "rank") + " on " + name_of(g, q.ranks[0]) + " take over " + std::to_string(c.amount) +
@@ -231,7 +258,8 @@ template <CostModel M>
   const std::string side = ranks_in_words(g, q.ranks, members);
   if (c.parts > 1)
     return "each byte crosses " + std::to_string(2 * (c.parts - 1)) + " times between " + std::to_string(c.parts) +
-           " sets (" + side + ", and so on); " + to_string(crossing) + (c.inward ? " lead into" : " leave") + " them together";
+           " sets (" + side + ", and so on); " + to_string(crossing) + (c.inward ? " lead into" : " leave") +
+           " them together";
   std::size_t links = 0;
   const char* kind = nullptr;
   for (const topo::link& l : g.links())
@@ -239,19 +267,24 @@ template <CostModel M>
       ++links;
       kind = kind == nullptr || kind == topo::to_string(l.kind) ? topo::to_string(l.kind) : "";
     }
-  const std::string through = links == 0 ? std::string(" through memory at ")
-                                         : " through " + (kind[0] == 0 ? "" : std::string(kind) + ' ').insert(0, std::to_string(links) + ' ') +
-                                               (links == 1 ? "link of " : "links of ");
+  const std::string through =
+      links == 0 ? std::string(" through memory at ")
+                 : " through " + (kind[0] == 0 ? "" : std::string(kind) + ' ').insert(0, std::to_string(links) + ' ') +
+                       (links == 1 ? "link of " : "links of ");
   const auto n = q.ranks.size();
   std::string what;
   switch (q.collective) {
     case collective_kind::all_gather:
-      what = std::to_string(c.amount) + " of " + std::to_string(n) + (c.inward ? " shards must reach " : " shards must leave ");
+      what = std::to_string(c.amount) + " of " + std::to_string(n) +
+             (c.inward ? " shards must reach " : " shards must leave ");
       break;
     case collective_kind::reduce_scatter:
-      what = "sums for " + std::to_string(c.amount) + " of " + std::to_string(n) + (c.inward ? " shards must reach " : " shards must leave ");
+      what = "sums for " + std::to_string(c.amount) + " of " + std::to_string(n) +
+             (c.inward ? " shards must reach " : " shards must leave ");
       break;
-    case collective_kind::all_to_all: what = c.inward ? "what others send must reach " : "what goes to others must leave "; break;
+    case collective_kind::all_to_all:
+      what = c.inward ? "what others send must reach " : "what goes to others must leave ";
+      break;
     case collective_kind::broadcast:
     case collective_kind::reduce:
     case collective_kind::all_reduce: what = c.inward ? "everything must reach " : "everything must leave "; break;
@@ -263,7 +296,8 @@ template <CostModel M>
 
 template <CostModel M>
 result<bound> lower_bound(const problem& p, const M& cost, const bound_options& options) {
-  if (p.graph == nullptr || p.ranks.empty()) return fail(errc::invalid_argument, "a bound needs a graph and at least one rank");
+  if (p.graph == nullptr || p.ranks.empty())
+    return fail(errc::invalid_argument, "a bound needs a graph and at least one rank");
   if (p.root.value >= p.ranks.size())
     return fail(errc::invalid_argument, "the root is rank " + std::to_string(p.root.value) + ", but there are only " +
                                             std::to_string(p.ranks.size()) + " ranks");
@@ -298,13 +332,15 @@ result<bound> lower_bound(const problem& p, const M& cost, const bound_options& 
   const node_id start = p.ranks[p.root.value];
   const auto [first, far] = detail::farthest(p, cost, start);
   b.latency_time = seconds{first};
-  if (p.graph->link_count() <= options.effort / 10 && p.collective != collective_kind::broadcast && p.collective != collective_kind::reduce)
+  if (p.graph->link_count() <= options.effort / 10 && p.collective != collective_kind::broadcast &&
+      p.collective != collective_kind::reduce)
     b.latency_time = std::max(b.latency_time, seconds{detail::farthest(p, cost, far).first});
   std::vector<bool> inside(p.graph->node_count(), false);
   for (const node_id v : b.side) inside[v.value] = true;
   double over = 1e300;
   for (const topo::link& l : p.graph->links())
-    if (inside[l.from.value] != inside[l.to.value] && l.capacity.value > 0) over = std::min(over, cost.latency(l).value);
+    if (inside[l.from.value] != inside[l.to.value] && l.capacity.value > 0)
+      over = std::min(over, cost.latency(l).value);
   if (over >= 1e300 || b.parts > 1) over = 0;
   b.over = seconds{over};
   b.time = b.at(p.size);

@@ -9,12 +9,12 @@
 #include <string_view>
 #include <utility>
 #include <vector>
-
 #include <topocoll/core/units_text.hpp>
 #include <topocoll/plan/choose.hpp>
 #include <topocoll/plan/detail/words.hpp>
 
-namespace topocoll { inline namespace v0 { namespace plan { namespace detail {
+namespace topocoll { inline namespace v0 { namespace plan {
+namespace detail {
 
 /// "NIC cable mlx5_0/1 of node2 to leaf 0": a link by its ends.
 [[nodiscard]] inline std::string link_in_words(const topo::graph& g, link_id e) {
@@ -28,29 +28,37 @@ namespace topocoll { inline namespace v0 { namespace plan { namespace detail {
   if (factor < 1.005) return "as fast to within 0.5 %";
   const seconds latency = loser.latency + loser.posting - winner.latency - winner.posting;
   if (latency.value * 2 > (loser.time - winner.time).value)
-    return plural(loser.rounds, "round") + " cost " + to_string(loser.latency) + " of latency, here " + plural(winner.rounds, "round") +
-           " cost " + to_string(winner.latency);
+    return plural(loser.rounds, "round") + " cost " + to_string(loser.latency) + " of latency, here " +
+           plural(winner.rounds, "round") + " cost " + to_string(winner.latency);
   if ((loser.busiest - winner.busiest).value * 2 > (loser.time - winner.time).value) {
-    const std::string where = loser.limit ? link_in_words(g, *loser.limit) : std::string("the reduction of one rank");
-    return where + " is busy for " + to_string(loser.busiest) + ", no link here for more than " + to_string(winner.busiest);
+    const std::string where =
+        loser.limit ? link_in_words(g, *loser.limit) + " is busy for " : std::string("one rank reduces for ");
+    return where + to_string(loser.busiest) + ", here nothing is busy for more than " + to_string(winner.busiest);
   }
-  return "its rounds overlap less: " + to_string(loser.unhidden) + " beyond the busiest link, here " + to_string(winner.unhidden);
+  return "its rounds overlap less: " + to_string(loser.unhidden) + " beyond the busiest link, here " +
+         to_string(winner.unhidden);
 }
 
-/// "hierarchical (direct, ring)": the planner and, for plans of several stages, the algorithms in the order in which they
+/// "hierarchical (direct, ring)": the planner and, unless its name says so, the algorithms in the order in which they
 /// first appear. Slices are told apart: see `schedule::slices`.
 [[nodiscard]] inline std::string label_of(const schedule& plan, std::string_view planner) {
   std::string text = plan.name.empty() ? std::string(planner) : plan.name;
-  if (plan.stages.size() < 2) return text;
   std::vector<algorithm> seen;
   for (const stage& s : plan.stages)
     if (std::ranges::find(seen, s.how) == seen.end()) seen.push_back(s.how);
-  for (std::size_t i = 0; i < seen.size(); ++i) text += std::string(i == 0 ? " (" : ", ") + std::string(to_string(seen[i]));
+  const std::string_view only = seen.size() == 1 ? to_string(seen[0]) : std::string_view();
+  // "ring", "tree": the name says it.
+  if (seen.empty() ||
+      (plan.stages.size() == 1 && (text.find(only) != std::string::npos || only.find(text) != std::string_view::npos)))
+    return text;
+  for (std::size_t i = 0; i < seen.size(); ++i)
+    text += std::string(i == 0 ? " (" : ", ") + std::string(to_string(seen[i]));
   return text + ')';
 }
 
 /// Sorts by price, proves the cheapest, gives reasons, compares with the bound.
-[[nodiscard]] inline result<choice> settle(const problem& p, const choose_options& options, std::vector<candidate> all, bound limit) {
+[[nodiscard]] inline result<choice> settle(const problem& p, const choose_options& options, std::vector<candidate> all,
+                                           bound limit) {
   std::ranges::stable_sort(all, [](const candidate& a, const candidate& b) {
     if (a.price.has_value() != b.price.has_value()) return a.price.has_value();
     return a.price && a.price->time < b.price->time;
@@ -82,23 +90,28 @@ namespace topocoll { inline namespace v0 { namespace plan { namespace detail {
   if (winner == all.size()) {
     std::string reasons;
     for (const candidate& c : all)
-      if (c.why_not && (options.only.empty() || c.planner == options.only)) reasons += (reasons.empty() ? "" : "; ") + c.name + ": " + c.why_not->what;
+      if (c.why_not && (options.only.empty() || c.planner == options.only))
+        reasons += (reasons.empty() ? "" : "; ") + c.name + ": " + c.why_not->what;
     return fail(errc::unsupported, "no planner has a plan for " + std::string(to_string(p.collective)) + " among " +
                                        plural(p.ranks.size(), "rank") + (reasons.empty() ? "" : " (" + reasons + ")"));
   }
-  std::rotate(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(winner), all.begin() + static_cast<std::ptrdiff_t>(winner) + 1);
+  std::rotate(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(winner),
+              all.begin() + static_cast<std::ptrdiff_t>(winner) + 1);
   const simulation& best = *all.front().price;
   for (candidate& c : all) {
-    if (c.why_not) c.reason = c.why_not->what;
-    else if (&c != &all.front()) c.reason = why_slower(*p.graph, *c.price, best);
+    if (c.why_not)
+      c.reason = c.why_not->what;
+    else if (&c != &all.front())
+      c.reason = why_slower(*p.graph, *c.price, best);
   }
   // The bound and the price are computed independently; a price below the bound would make both worthless.
   if (best.time.value < limit.time.value * (1 - 1e-9))
-    return fail(errc::bug, "the plan '" + all.front().name + "' is priced at " + to_string(best.time) + ", below the bound of " +
-                               to_string(limit.time) + " (" + limit.cut + ")");
+    return fail(errc::bug, "the plan '" + all.front().name + "' is priced at " + to_string(best.time) +
+                               ", below the bound of " + to_string(limit.time) + " (" + limit.cut + ")");
   choice made{std::move(all), std::move(limit), 0};
   made.gap = made.price().time / made.limit.time - 1;
-  made.candidates.front().reason = options.only.empty() ? "cheapest of " + plural(made.candidates.size(), "plan") : "asked for";
+  made.candidates.front().reason =
+      options.only.empty() ? "cheapest of " + plural(made.candidates.size(), "plan") : "asked for";
   return made;
 }
 
@@ -139,8 +152,10 @@ void consider(simulator<M>& prices, const problem& p, const choose_options& opti
   auto priced = prices.run(p, *made);
   if (priced && cut) cut_well(*made, *priced, prices.cost().post());
   c.plan = std::move(*made);
-  if (priced) c.price = std::move(*priced);
-  else c.why_not = priced.error();
+  if (priced)
+    c.price = std::move(*priced);
+  else
+    c.why_not = priced.error();
   all.push_back(std::move(c));
 }
 
@@ -151,8 +166,8 @@ struct price_line {
 };
 
 template <CostModel M>
-void consider_size(simulator<M>& prices, const problem& p, const choose_options& options, std::vector<price_line>& known, selection& best,
-                   std::string_view planner, result<schedule> made) {
+void consider_size(simulator<M>& prices, const problem& p, const choose_options& options,
+                   std::vector<price_line>& known, selection& best, std::string_view planner, result<schedule> made) {
   if (!made) return;
   const bool cut = options.cut && can_be_cut(*made);
   if (cut) made->slices = 1;
@@ -188,7 +203,8 @@ void consider_size(simulator<M>& prices, const problem& p, const choose_options&
 }  // namespace detail
 
 template <CostModel M, Synthesizer... Planners>
-result<choice> choose(simulator<M>& prices, const problem& p, const choose_options& options, const Planners&... planners) {
+result<choice> choose(simulator<M>& prices, const problem& p, const choose_options& options,
+                      const Planners&... planners) {
   auto limit = lower_bound(p, prices.cost(), options.effort);
   if (!limit) return limit.error();
   std::vector<candidate> all;
@@ -198,8 +214,9 @@ result<choice> choose(simulator<M>& prices, const problem& p, const choose_optio
 }
 
 template <CostModel M, Synthesizer... Planners>
-result<std::vector<selection>> crossovers(simulator<M>& prices, const problem& p, const bound& limit, std::span<const bytes> sizes,
-                                          const choose_options& options, const Planners&... planners) {
+result<std::vector<selection>> crossovers(simulator<M>& prices, const problem& p, const bound& limit,
+                                          std::span<const bytes> sizes, const choose_options& options,
+                                          const Planners&... planners) {
   std::vector<selection> map;
   std::vector<detail::price_line> known;
   problem at = p;
@@ -207,9 +224,11 @@ result<std::vector<selection>> crossovers(simulator<M>& prices, const problem& p
     at.size = size;
     selection s;
     s.size = size;
-    (detail::consider_size(prices, at, options, known, s, std::string_view(planners.name()), planners.synthesize(at)), ...);
+    (detail::consider_size(prices, at, options, known, s, std::string_view(planners.name()), planners.synthesize(at)),
+     ...);
     if (s.name.empty())
-      return fail(errc::unsupported, "no planner has a plan for " + std::string(to_string(p.collective)) + " of " + to_string(size));
+      return fail(errc::unsupported,
+                  "no planner has a plan for " + std::string(to_string(p.collective)) + " of " + to_string(size));
     s.bound_time = limit.at(size);
     map.push_back(std::move(s));
   }

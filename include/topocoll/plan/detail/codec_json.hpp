@@ -8,10 +8,10 @@
 #include <string_view>
 #include <utility>
 #include <vector>
-
 #include <topocoll/plan/codec.hpp>
 
-namespace topocoll { inline namespace v0 { namespace plan { namespace detail {
+namespace topocoll { inline namespace v0 { namespace plan {
+namespace detail {
 
 [[nodiscard]] inline std::string hex_of(std::uint64_t value) {
   std::string text(16, '0');
@@ -19,7 +19,9 @@ namespace topocoll { inline namespace v0 { namespace plan { namespace detail {
   return text;
 }
 
-[[nodiscard]] inline std::string quoted(const std::string& text) { return io::json(text).dump(-1, ' ', false, io::json::error_handler_t::replace); }
+[[nodiscard]] inline std::string quoted(const std::string& text) {
+  return io::json(text).dump(-1, ' ', false, io::json::error_handler_t::replace);
+}
 
 inline std::uint32_t number_of(std::uint32_t n) { return n; }
 inline std::uint32_t number_of(rank_id r) { return r.value; }
@@ -38,7 +40,8 @@ void write_numbers(std::string& to, std::string_view name, const std::vector<T>&
 }
 
 template <class T>
-[[nodiscard]] result<std::vector<T>> read_numbers(const io::json& object, std::string_view name, const io::json_place& at) {
+[[nodiscard]] result<std::vector<T>> read_numbers(const io::json& object, std::string_view name,
+                                                  const io::json_place& at) {
   const auto array = io::read_array(object, name, at);
   if (!array) return array.error();
   std::vector<T> numbers;
@@ -88,9 +91,13 @@ template <class Parse>
 }
 
 [[nodiscard]] inline io::json json_of(const bound& b) {
-  io::json o{{"time", b.time.value}, {"bandwidth_time", b.bandwidth_time.value}, {"latency_time", b.latency_time.value}, {"method", to_string(b.method)}};
+  io::json o{{"time", b.time.value},
+             {"bandwidth_time", b.bandwidth_time.value},
+             {"latency_time", b.latency_time.value},
+             {"method", to_string(b.method)}};
   if (b.seconds_per_byte)
-    o["seconds_per_byte"] = std::to_string(b.seconds_per_byte->numerator()) + '/' + std::to_string(b.seconds_per_byte->denominator());
+    o["seconds_per_byte"] =
+        std::to_string(b.seconds_per_byte->numerator()) + '/' + std::to_string(b.seconds_per_byte->denominator());
   o["crossing"] = b.crossing.value;
   o["sets"] = b.parts;
   o["cut"] = b.cut;
@@ -100,7 +107,8 @@ template <class Parse>
 }  // namespace detail
 
 inline std::string to_json(const schedule& plan) {
-  std::string text = "{\n  \"schema\": \"" + std::string(plan_schema) + '/' + std::to_string(plan_schema_version) + "\",\n";
+  std::string text =
+      "{\n  \"schema\": \"" + std::string(plan_schema) + '/' + std::to_string(plan_schema_version) + "\",\n";
   text += "  \"collective\": \"" + std::string(to_string(plan.collective)) + "\",\n";
   text += "  \"ranks\": " + std::to_string(plan.ranks) + ",\n  \"root\": " + std::to_string(plan.root.value) + ",\n";
   text += "  \"name\": " + detail::quoted(plan.name) + ",\n";
@@ -114,8 +122,8 @@ inline std::string to_json(const schedule& plan) {
   text += "  \"stages\": [";
   for (std::size_t k = 0; k < plan.stages.size(); ++k) {
     const stage& s = plan.stages[k];
-    text += (k == 0 ? "\n    {" : ",\n    {") + std::string("\"kind\": \"") + std::string(to_string(s.kind)) + "\", \"algorithm\": \"" +
-            std::string(to_string(s.how)) + "\", ";
+    text += (k == 0 ? "\n    {" : ",\n    {") + std::string("\"kind\": \"") + std::string(to_string(s.kind)) +
+            "\", \"algorithm\": \"" + std::string(to_string(s.how)) + "\", ";
     if (!s.label.empty()) text += "\"label\": " + detail::quoted(s.label) + ", ";
     detail::write_numbers(text, "offsets", s.offsets);
     text += ", ";
@@ -131,7 +139,8 @@ inline result<schedule> schedule_from_json(std::string_view text, std::string_vi
   const auto document = io::parse_json(text, where);
   if (!document) return document.error();
   const io::json_place top(where);
-  if (const auto version = io::read_schema(*document, plan_schema, plan_schema_version, top); !version) return version.error();
+  if (const auto version = io::read_schema(*document, plan_schema, plan_schema_version, top); !version)
+    return version.error();
   schedule plan;
   const auto collective = detail::read_word(*document, "collective", top, parse_collective);
   if (!collective) return collective.error();
@@ -163,12 +172,15 @@ inline result<schedule> schedule_from_json(std::string_view text, std::string_vi
     if (!s) return s.error();
     plan.stages.push_back(std::move(*s));
   }
-  if (const auto ok = validate(plan); !ok) return fail(errc::malformed_input, std::string(where) + ": " + ok.error().what, ok.error().next);
+  if (const auto ok = validate(plan); !ok)
+    return fail(errc::malformed_input, std::string(where) + ": " + ok.error().what, ok.error().next);
   const auto print = io::read_optional<std::string>(*document, "digest", top);
   if (!print) return print.error();
   if (*print && **print != detail::hex_of(digest(plan)))
-    return fail(errc::mismatch, std::string(where) + ": the digest says " + **print + ", but the schedule has " + detail::hex_of(digest(plan)),
-                "the plan was changed after it was written: take it from where it was made, or drop the field 'digest'");
+    return fail(
+        errc::mismatch,
+        std::string(where) + ": the digest says " + **print + ", but the schedule has " + detail::hex_of(digest(plan)),
+        "the plan was changed after it was written: take it from where it was made, or drop the field 'digest'");
   return plan;
 }
 
@@ -180,39 +192,56 @@ inline io::json to_json_value(const explanation& e) {
              {"ranks", e.ranks},
              {"boxes", e.boxes},
              {"pods", e.pods}};
-  io::json plan{{"name", e.chosen}, {"slices", e.slices}, {"digest", detail::hex_of(e.digest)}, {"time", e.price.time.value}};
+  io::json plan{
+      {"name", e.chosen}, {"slices", e.slices}, {"digest", detail::hex_of(e.digest)}, {"time", e.price.time.value}};
   if (e.size.value > 0 && e.ranks > 1) {
     plan["algbw"] = e.algbw().value;
     plan["busbw"] = e.busbw().value;
   }
   plan["gap"] = e.gap;
   plan["rounds"] = e.price.rounds;
-  plan["parts_of_time"] = {{"launch", e.price.launch.value},   {"latency", e.price.latency.value}, {"slices", e.price.posting.value},
-                           {"busiest", e.price.busiest.value}, {"not_overlapped", e.price.unhidden.value}};
+  plan["parts_of_time"] = {{"launch", e.price.launch.value},
+                           {"latency", e.price.latency.value},
+                           {"slices", e.price.posting.value},
+                           {"busiest", e.price.busiest.value},
+                           {"not_overlapped", e.price.unhidden.value}};
   if (!e.bottleneck.empty()) plan["busiest"] = e.bottleneck;
   if (!e.price.notes.empty()) plan["notes"] = e.price.notes;
   if (e.proved)
-    plan["proof"] = {{"method", to_string(e.proved->method)},  {"ranks", e.proved->ranks}, {"steps", e.proved->steps}, {"operations", e.proved->operations},
-                     {"messages", e.proved->messages},         {"summary", e.proved->summary}};
-  else if (!e.unproved.empty()) plan["unproved"] = e.unproved;
+    plan["proof"] = {
+        {"method", to_string(e.proved->method)}, {"ranks", e.proved->ranks},       {"steps", e.proved->steps},
+        {"operations", e.proved->operations},    {"messages", e.proved->messages}, {"summary", e.proved->summary}};
+  else if (!e.unproved.empty())
+    plan["unproved"] = e.unproved;
   o["plan"] = std::move(plan);
   o["bound"] = detail::json_of(e.limit);
   if (e.nominal) o["nominal_bound"] = detail::json_of(*e.nominal);
   o["stages"] = io::json::array();
   for (const stage_line& s : e.stages)
-    o["stages"].push_back({{"what", s.what},     {"groups", s.groups},  {"members", s.members}, {"rounds", s.rounds}, {"transfer", s.transfer.value}, {"latency", s.latency.value},
+    o["stages"].push_back({{"what", s.what},
+                           {"groups", s.groups},
+                           {"members", s.members},
+                           {"rounds", s.rounds},
+                           {"transfer", s.transfer.value},
+                           {"latency", s.latency.value},
                            {"slowest", s.limit}});
   o["loads"] = io::json::array();
   for (std::size_t c = 0; c < link_class_count; ++c)
     if (e.loads[c].links > 0)
-      o["loads"].push_back({{"class", to_string(static_cast<link_class>(c))}, {"links", e.loads[c].links},       {"used", e.loads[c].used},
-                            {"bytes", e.loads[c].total.value},                {"largest", e.loads[c].largest.value}});
+      o["loads"].push_back({{"class", to_string(static_cast<link_class>(c))},
+                            {"links", e.loads[c].links},
+                            {"used", e.loads[c].used},
+                            {"bytes", e.loads[c].total.value},
+                            {"largest", e.loads[c].largest.value}});
   if (!e.spine.empty()) {
     o["spine"] = io::json::array();
     for (const spine_line& s : e.spine)
-      o["spine"].push_back({{"name", s.name},           {"up", s.up.value},
-                            {"up_largest", s.up_largest.value},     {"down", s.down.value},
-                            {"down_largest", s.down_largest.value}, {"nic_largest", s.nic_largest.value},
+      o["spine"].push_back({{"name", s.name},
+                            {"up", s.up.value},
+                            {"up_largest", s.up_largest.value},
+                            {"down", s.down.value},
+                            {"down_largest", s.down_largest.value},
+                            {"nic_largest", s.nic_largest.value},
                             {"time", s.time.value}});
   }
   o["others"] = io::json::array();
@@ -225,9 +254,12 @@ inline io::json to_json_value(const explanation& e) {
   if (!e.sizes.empty()) {
     o["sizes"] = io::json::array();
     for (const size_range& r : e.sizes)
-      o["sizes"].push_back({{"first", r.first.value},             {"last", r.last.value},
-                            {"name", r.name},                     {"first_time", r.first_time.value},
-                            {"last_time", r.last_time.value},     {"first_bound", r.first_bound.value},
+      o["sizes"].push_back({{"first", r.first.value},
+                            {"last", r.last.value},
+                            {"name", r.name},
+                            {"first_time", r.first_time.value},
+                            {"last_time", r.last_time.value},
+                            {"first_bound", r.first_bound.value},
                             {"last_bound", r.last_bound.value}});
   }
   return o;

@@ -7,7 +7,6 @@
 #include <string>
 #include <utility>
 #include <vector>
-
 #include <topocoll/core/ids.hpp>
 #include <topocoll/core/rational.hpp>
 #include <topocoll/core/result.hpp>
@@ -99,13 +98,14 @@ template <topo::LinkGraph G, class Rate>
   for (const double value : distinct) {
     const rational f = as_fraction(value);
     table.push_back({value, f});
-    common = f.valid() && common <= 1'000'000 ? common / common_divisor(common, f.denominator()) * f.denominator() : INT64_MAX;
+    common = f.valid() && common <= 1'000'000 ? common / common_divisor(common, f.denominator()) * f.denominator()
+                                              : INT64_MAX;
   }
   net.exact = common <= 1'000'000;
   std::int64_t divisor = 0;
   for (counted& c : table) {
-    const int128 units = net.exact ? int128{c.fraction.numerator()} * (common / c.fraction.denominator())
-                                   : int128{round_up(c.value)};
+    const int128 units =
+        net.exact ? int128{c.fraction.numerator()} * (common / c.fraction.denominator()) : int128{round_up(c.value)};
     if (units > INT64_MAX / 2) {  // exact, but too long: give up exactness and start again with whole bytes
       net.exact = false;
       divisor = 0;

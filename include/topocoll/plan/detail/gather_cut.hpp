@@ -7,7 +7,6 @@
 #include <string>
 #include <utility>
 #include <vector>
-
 #include <topocoll/core/result.hpp>
 #include <topocoll/plan/detail/exact_network.hpp>
 #include <topocoll/topo/flow.hpp>
@@ -48,7 +47,8 @@ template <class Int>
   // Start with the narrowest way into a single node.
   std::vector<std::int64_t> into(net.nodes, 0);
   for (const exact_network::arc& a : net.arcs) {
-    if (a.units > INT64_MAX - into[a.to]) return fail(errc::unsupported, "the capacities into a node do not fit into 64 bits");
+    if (a.units > INT64_MAX - into[a.to])
+      return fail(errc::unsupported, "the capacities into a node do not fit into 64 bits");
     into[a.to] += a.units;
   }
   weighted_cut worst;
@@ -105,7 +105,8 @@ template <class Int>
 }
 
 /// The same with 64 bits where they suffice and 128 where they do not.
-[[nodiscard]] inline result<weighted_cut> worst_gather_cut(const exact_network& net, std::span<const std::int64_t> weight) {
+[[nodiscard]] inline result<weighted_cut> worst_gather_cut(const exact_network& net,
+                                                           std::span<const std::int64_t> weight) {
   auto found = worst_gather_cut<std::int64_t>(net, weight);
   if (!found && found.error().code == errc::unsupported) return worst_gather_cut<int128>(net, weight);
   return found;
@@ -113,7 +114,8 @@ template <class Int>
 
 /// Narrowest cut between `root` and any other node with a weight: everything must cross it once.
 template <class Int = std::int64_t>
-[[nodiscard]] result<weighted_cut> worst_root_cut(const exact_network& net, std::span<const std::int64_t> weight, std::uint32_t root) {
+[[nodiscard]] result<weighted_cut> worst_root_cut(const exact_network& net, std::span<const std::int64_t> weight,
+                                                  std::uint32_t root) {
   topo::flow_network<Int> flow(net.nodes);
   for (const exact_network::arc& a : net.arcs) flow.add({a.from}, {a.to}, static_cast<Int>(a.units));
   weighted_cut worst;
@@ -124,7 +126,8 @@ template <class Int = std::int64_t>
     const auto value = flow.maximum_flow({root}, {v}, enough);
     if (!value) return value.error();
     if (*value >= enough) continue;
-    if (*value > static_cast<Int>(INT64_MAX)) return fail(errc::unsupported, "the capacity of a cut does not fit into 64 bits");
+    if (*value > static_cast<Int>(INT64_MAX))
+      return fail(errc::unsupported, "the capacity of a cut does not fit into 64 bits");
     worst.weight = 1;
     worst.exit = static_cast<std::int64_t>(*value);
     worst.inside.assign(net.nodes, false);

@@ -7,7 +7,6 @@
 #include <span>
 #include <utility>
 #include <vector>
-
 #include <topocoll/core/result.hpp>
 #include <topocoll/plan/detail/exact_network.hpp>
 #include <topocoll/topo/flow.hpp>
@@ -134,7 +133,8 @@ template <class Int>
       y[j] = *value - static_cast<Int>(a) - paid;
       total += y[j];
       for (std::size_t i = 0; i < j; ++i)
-        if (flow.on_source_side({ranks[i]})) leader[find(static_cast<std::uint32_t>(i))] = find(static_cast<std::uint32_t>(j));
+        if (flow.on_source_side({ranks[i]}))
+          leader[find(static_cast<std::uint32_t>(i))] = find(static_cast<std::uint32_t>(j));
     }
     if (total + static_cast<Int>(a) >= 0) break;  // no family has a smaller rate
     std::vector<std::uint32_t> number(n, no_part);
@@ -164,7 +164,8 @@ template <class Int>
 ///
 /// `keep_node(v)` and `keep_arc(index)` say what stays. Cost: O(arcs).
 template <class KeepNode, class KeepArc>
-[[nodiscard]] partition components(const exact_network& net, std::span<const std::int64_t> weight, KeepNode keep_node, KeepArc keep_arc) {
+[[nodiscard]] partition components(const exact_network& net, std::span<const std::int64_t> weight, KeepNode keep_node,
+                                   KeepArc keep_arc) {
   std::vector<std::uint32_t> leader(net.nodes);
   count_up(leader);
   const auto find = [&](std::uint32_t i) {

@@ -9,7 +9,6 @@
 #include <string>
 #include <utility>
 #include <vector>
-
 #include <topocoll/core/result.hpp>
 #include <topocoll/plan/cost.hpp>
 #include <topocoll/plan/detail/exact_network.hpp>
@@ -42,7 +41,7 @@ struct rank_network {
   std::vector<std::uint32_t> node_of{};  ///< per rank: its node in `net`
   std::vector<node_id> origin{};         ///< per node of `net`: the node of the graph that it stands for
   bool memory_unknown = false;           ///< some ranks share a node whose memory rate nobody states
-  std::uint32_t memory_in = 0;           ///< where the first shared memory is entered; the next node is where it is left
+  std::uint32_t memory_in = 0;  ///< where the first shared memory is entered; the next node is where it is left
   static constexpr std::uint32_t nobody = UINT32_MAX;
 };
 
@@ -57,8 +56,9 @@ template <CostModel M>
   r.rank_at.assign(n, rank_network::nobody);
   for (std::uint32_t k = 0; k < ranks.size(); ++k) {
     if (ranks[k].value >= n)
-      return fail(errc::invalid_argument, "rank " + std::to_string(k) + " sits on node " + std::to_string(ranks[k].value) +
-                                              ", but the graph has only " + std::to_string(n) + " nodes");
+      return fail(errc::invalid_argument, "rank " + std::to_string(k) + " sits on node " +
+                                              std::to_string(ranks[k].value) + ", but the graph has only " +
+                                              std::to_string(n) + " nodes");
     if (sharers[ranks[k].value]++ == 0) r.rank_at[ranks[k].value] = k;
   }
   r.weight.assign(n, 0);
@@ -90,7 +90,8 @@ template <CostModel M>
   // Arcs that never bind: as wide as everything else together.
   int128 sum = 0;
   for (const exact_network::arc& a : r.net.arcs) sum += a.units;
-  if (sum > INT64_MAX / 4) return fail(errc::unsupported, "the capacities of the graph add up to more than 62 bits hold");
+  if (sum > INT64_MAX / 4)
+    return fail(errc::unsupported, "the capacities of the graph add up to more than 62 bits hold");
   const std::int64_t wide = static_cast<std::int64_t>(sum) + 1;
   for (exact_network::arc& a : r.net.arcs)
     if (twin[a.from] != rank_network::nobody) a.from = twin[a.from];

@@ -8,7 +8,6 @@
 #include <string>
 #include <utility>
 #include <vector>
-
 #include <topocoll/core/ids.hpp>
 #include <topocoll/topo/graph.hpp>
 
@@ -136,7 +135,7 @@ class router {
     std::uint32_t example = 0;  // a host of this class
     std::uint32_t size = 0;
     std::vector<std::uint64_t> signature{};
-    std::vector<std::uint32_t> paths{};            // size x size numbers in store_, found when asked for
+    std::vector<std::uint32_t> paths{};              // size x size numbers in store_, found when asked for
     std::vector<std::vector<reach>> ups{}, downs{};  // per local node
   };
   struct combo {
@@ -161,7 +160,9 @@ class router {
       default: return 0;
     }
   }
-  [[nodiscard]] const std::uint32_t* links_of(std::uint32_t host) const { return host_links_.data() + first_link_[host]; }
+  [[nodiscard]] const std::uint32_t* links_of(std::uint32_t host) const {
+    return host_links_.data() + first_link_[host];
+  }
 
   template <class Use>
   static void emit(const local_path& p, const std::uint32_t* base, double share, Use& use) {
@@ -188,7 +189,8 @@ class router {
     std::vector<std::uint32_t> dense(runs.size(), no_host);
     for (std::size_t i = 0; i < runs.size(); ++i) {
       if (number[i] == i) dense[i] = hosts_++;
-      for (std::uint32_t v = runs[i].second; v < nodes.size() && nodes[v].host == *runs[i].first; ++v) host_[v] = dense[number[i]];
+      for (std::uint32_t v = runs[i].second; v < nodes.size() && nodes[v].host == *runs[i].first; ++v)
+        host_[v] = dense[number[i]];
     }
     first_node_.assign(hosts_ + 1, 0);
     for (const std::uint32_t h : host_)
@@ -216,8 +218,10 @@ class router {
       for (const link_id e : g_->out_links({v})) {
         if (g_->capacity(e).value <= 0) continue;
         const std::uint32_t u = g_->head(e).value;
-        if (host_[u] != no_host) entries_[host_[u]].push_back({e, local_[u]});
-        else if (only_switches_) into_[u].push_back(e.value);
+        if (host_[u] != no_host)
+          entries_[host_[u]].push_back({e, local_[u]});
+        else if (only_switches_)
+          into_[u].push_back(e.value);
       }
     }
     class_.resize(hosts_);
@@ -252,7 +256,8 @@ class router {
       if (c == number_map::absent || classes_[c].signature != signature) {
         const bool fresh = c == number_map::absent;
         c = static_cast<std::uint32_t>(classes_.size());
-        if (fresh) by_hash.insert(hash, c);  // of two classes with one hash the second has no entry: its hosts stand alone
+        if (fresh)
+          by_hash.insert(hash, c);  // of two classes with one hash the second has no entry: its hosts stand alone
         host_class made;
         made.example = h;
         made.size = first_node_[h + 1] - first_node_[h];
@@ -273,7 +278,8 @@ class router {
     if (slot == not_found) {
       const std::uint32_t h = c.example;
       const std::uint32_t* nodes = host_nodes_.data() + first_node_[h];
-      local_path p = search({nodes[from]}, {nodes[to]}, [&](std::uint32_t v) { return host_[v] == h; }, true);
+      local_path p = search(
+          {nodes[from]}, {nodes[to]}, [&](std::uint32_t v) { return host_[v] == h; }, true);
       const std::uint32_t* links = links_of(h);
       const std::size_t count = first_link_[h + 1] - first_link_[h];
       for (part& x : p.parts) {
@@ -333,9 +339,10 @@ class router {
     std::uint32_t at = fabric_at_.find(key);
     if (at != number_map::absent) return at;
     at = static_cast<std::uint32_t>(fabric_.size());
-    fabric_.push_back(u == v             ? local_path{0, {}}
+    fabric_.push_back(u == v           ? local_path{0, {}}
                       : only_switches_ ? meet(u, v)
-                                       : search({u}, {v}, [&](std::uint32_t w) { return host_[w] == no_host; }, false));
+                                       : search(
+                                             {u}, {v}, [&](std::uint32_t w) { return host_[w] == no_host; }, false));
     fabric_at_.insert(key, at);
     return at;
   }
@@ -346,8 +353,11 @@ class router {
     std::uint32_t at = anywhere_at_.find(key);
     if (at != number_map::absent) return anywhere_[at];
     const std::uint32_t from = host_[a.value], to = host_[b.value];
-    local_path p = search(a, b, [&](std::uint32_t v) { return host_[v] == no_host || host_[v] == from || host_[v] == to; }, false);
-    if (p.cost == unreachable) p = search(a, b, [](std::uint32_t) { return true; }, false);
+    local_path p = search(
+        a, b, [&](std::uint32_t v) { return host_[v] == no_host || host_[v] == from || host_[v] == to; }, false);
+    if (p.cost == unreachable)
+      p = search(
+          a, b, [](std::uint32_t) { return true; }, false);
     at = static_cast<std::uint32_t>(anywhere_.size());
     anywhere_.push_back(std::move(p));
     anywhere_at_.insert(key, at);
@@ -509,13 +519,13 @@ class router {
 
   const topo::graph* g_;
   std::uint32_t hosts_ = 0;
-  bool only_switches_ = true;  // nothing but switches belongs to no host
-  std::vector<std::uint32_t> host_, local_;                 // per node
-  std::vector<std::uint32_t> first_node_, host_nodes_;      // per host
+  bool only_switches_ = true;                           // nothing but switches belongs to no host
+  std::vector<std::uint32_t> host_, local_;             // per node
+  std::vector<std::uint32_t> first_node_, host_nodes_;  // per host
   std::vector<std::size_t> first_link_;
   std::vector<std::uint32_t> host_links_, class_;
   std::vector<std::vector<gate>> exits_, entries_;
-  std::vector<std::vector<std::uint32_t>> into_;            // links into each switch from other switches
+  std::vector<std::vector<std::uint32_t>> into_;  // links into each switch from other switches
   std::vector<host_class> classes_;
   std::vector<local_path> store_, fabric_, anywhere_;
   number_map fabric_at_, anywhere_at_;

@@ -7,7 +7,6 @@
 #include <string>
 #include <utility>
 #include <vector>
-
 #include <topocoll/plan/detail/rank_network.hpp>
 #include <topocoll/plan/simulate.hpp>
 
@@ -70,7 +69,9 @@ struct round_group {
   return groups;
 }
 
-[[nodiscard]] inline bytes whole_bytes(double amount) { return {static_cast<std::uint64_t>(amount * (1 - 1e-12) + 0.999999)}; }
+[[nodiscard]] inline bytes whole_bytes(double amount) {
+  return {static_cast<std::uint64_t>(amount * (1 - 1e-12) + 0.999999)};
+}
 
 }  // namespace detail
 
@@ -87,8 +88,9 @@ simulator<M>::simulator(const topo::graph& g, M cost) : g_(&g), cost_(std::move(
 template <CostModel M>
 result<simulation> simulator<M>::run(const problem& p, const schedule& plan) {
   if (p.ranks.size() != plan.ranks || p.collective != plan.collective)
-    return fail(errc::invalid_argument, "a plan of " + std::string(to_string(plan.collective)) + " for " + std::to_string(plan.ranks) +
-                                            " ranks was priced for " + std::string(to_string(p.collective)) + " of " +
+    return fail(errc::invalid_argument, "a plan of " + std::string(to_string(plan.collective)) + " for " +
+                                            std::to_string(plan.ranks) + " ranks was priced for " +
+                                            std::string(to_string(p.collective)) + " of " +
                                             std::to_string(p.ranks.size()));
   // k ranks that all talk to each other at once are k (k-1) transfers, and posting them alone takes k times `post`.
   constexpr std::uint32_t most_pairs = 512;
@@ -96,7 +98,8 @@ result<simulation> simulator<M>::run(const problem& p, const schedule& plan) {
     if (st.how != algorithm::direct && st.how != algorithm::one_shot) continue;
     for (std::size_t k = 0; k < st.group_count(); ++k)
       if (st.group(k).size() > most_pairs)
-        return fail(errc::unsupported, std::to_string(st.group(k).size()) + " ranks that all send to each other at once are not priced; " +
+        return fail(errc::unsupported, std::to_string(st.group(k).size()) +
+                                           " ranks that all send to each other at once are not priced; " +
                                            std::to_string(most_pairs) + " are the most");
   }
   workload work{traffic(plan), plan.chunks(), plan.slices, {}};
@@ -109,8 +112,9 @@ result<simulation> simulator<M>::run(const problem& p, const workload& work) {
   if (p.graph != g_) return fail(errc::invalid_argument, "the problem is about another graph than the simulator");
   for (const node_id v : p.ranks)
     if (v.value >= g_->node_count())
-      return fail(errc::invalid_argument, "a rank sits on node " + std::to_string(v.value) + ", but the graph has only " +
-                                              std::to_string(g_->node_count()) + " nodes");
+      return fail(errc::invalid_argument, "a rank sits on node " + std::to_string(v.value) +
+                                              ", but the graph has only " + std::to_string(g_->node_count()) +
+                                              " nodes");
   const std::size_t ranks = p.ranks.size(), stages = work.reduced.size();
   simulation s;
   s.size = p.size;
@@ -249,7 +253,8 @@ result<simulation> simulator<M>::run(const problem& p, const workload& work) {
   s.posting = cost_.post() * (static_cast<double>(work.slices - 1) * s.rounds);
   s.time = s.launch + s.latency + s.posting + s.busiest + s.unhidden;
   s.share = s.time.value > 0 ? s.busiest / s.time : 0;
-  if (unpriced) s.notes.push_back("some ranks share a device whose memory rate nobody states: what they hand over is not priced");
+  if (unpriced)
+    s.notes.push_back("some ranks share a device whose memory rate nobody states: what they hand over is not priced");
   return s;
 }
 

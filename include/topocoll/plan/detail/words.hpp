@@ -8,7 +8,6 @@
 #include <string>
 #include <string_view>
 #include <vector>
-
 #include <topocoll/topo/graph.hpp>
 
 namespace topocoll { inline namespace v0 { namespace plan { namespace detail {
@@ -37,13 +36,15 @@ namespace topocoll { inline namespace v0 { namespace plan { namespace detail {
 }
 
 /// The ranks `members` (rank numbers, ascending) of a problem, as hosts where they fill them.
-[[nodiscard]] inline std::string ranks_in_words(const topo::graph& g, std::span<const node_id> ranks, std::span<const std::uint32_t> members) {
+[[nodiscard]] inline std::string ranks_in_words(const topo::graph& g, std::span<const node_id> ranks,
+                                                std::span<const std::uint32_t> members) {
   if (members.empty()) return "no rank";
   if (members.size() == ranks.size()) return "all " + plural(ranks.size(), "rank");
   bool shared = false;
   for (std::size_t k = 0; k < ranks.size() && members.size() == 1; ++k)
     shared = shared || (k != members[0] && ranks[k] == ranks[members[0]]);
-  if (members.size() == 1) return (shared ? "rank " + std::to_string(members[0]) + " on " : "") + name_of(g, ranks[members[0]]);
+  if (members.size() == 1)
+    return (shared ? "rank " + std::to_string(members[0]) + " on " : "") + name_of(g, ranks[members[0]]);
   std::vector<std::string> hosts;  // few: stop at the first rank without a host
   for (const std::uint32_t k : members) {
     const std::string& host = g.at(ranks[k]).host;
@@ -65,8 +66,11 @@ namespace topocoll { inline namespace v0 { namespace plan { namespace detail {
     return plural(members.size(), "rank") + " (" + listed(names) + ")";
   }
   // Names sort by length first: node2 before node10.
-  std::ranges::sort(hosts, [](const std::string& a, const std::string& b) { return a.size() != b.size() ? a.size() < b.size() : a < b; });
-  if (there != members.size()) return std::to_string(members.size()) + " of the " + plural(there, "rank") + " of " + listed(hosts);
+  std::ranges::sort(hosts, [](const std::string& a, const std::string& b) {
+    return a.size() != b.size() ? a.size() < b.size() : a < b;
+  });
+  if (there != members.size())
+    return std::to_string(members.size()) + " of the " + plural(there, "rank") + " of " + listed(hosts);
   if (hosts.size() == 1) return "host " + hosts[0];
   return plural(hosts.size(), "host") + " (" + listed(hosts) + ")";
 }

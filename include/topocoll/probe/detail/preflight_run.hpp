@@ -205,13 +205,18 @@ inline void run_collectives(report& r, std::vector<planned>& points, const prefl
     return;
   }
 
+  if (got->size() < points.size())
+    r.verdicts.push_back(not_measured("collective/run", where, "not all collectives in time",
+                                      "collectives: " + std::to_string(got->size()) + " of " +
+                                          std::to_string(points.size()) + " were run before the time was up",
+                                      "allow more time (--time-budget)"));
   const auto expected_of_point = [&](std::size_t i, const collective_sample& s) -> std::optional<bytes_per_second> {
     if (!points[i].predicted) return std::nullopt;
     return s.size / *points[i].predicted * busbw_factor(s.collective, options.ranks);
   };
   // Suspicious points get a second chance, with more time.
   std::vector<bool> repeated(points.size(), false);
-  for (std::size_t i = 0; i < points.size(); ++i) {
+  for (std::size_t i = 0; i < got->size(); ++i) {
     const bool largest = points[i].point.size == options.sizes.back();
     const auto expected = expected_of_point(i, (*got)[i]);
     const bool low = expected && judge(compared((*got)[i], options.ranks, *expected, options)) != state::healthy;
@@ -228,6 +233,7 @@ inline void run_collectives(report& r, std::vector<planned>& points, const prefl
     std::uint64_t checked = 0;
     std::uint64_t wrong = 0;
     std::string first_wrong;
+    if (std::ranges::none_of(*got, [&](const collective_sample& s) { return s.collective == kind; })) continue;
     for (const collective_sample& s : *got) {
       if (s.collective != kind) continue;
       checked += s.checked;
@@ -249,7 +255,7 @@ inline void run_collectives(report& r, std::vector<planned>& points, const prefl
     r.verdicts.push_back(std::move(v));
   }
 
-  for (std::size_t i = 0; i < points.size(); ++i) {
+  for (std::size_t i = 0; i < got->size(); ++i) {
     const collective_sample& s = (*got)[i];
     collective_figure f;
     f.collective = s.collective;

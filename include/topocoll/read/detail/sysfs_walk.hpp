@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -60,6 +61,7 @@ class sysfs_walk {
     interfaces();
     rdma();
     functions();
+    xgmi();
     return std::move(m_);
   }
 
@@ -258,6 +260,72 @@ class sysfs_walk {
                 [](const sysfs_rdma_port& a, const sysfs_rdma_port& b) { return a.number < b.number; });
       m_.rdma.push_back(std::move(r));
     }
+  }
+
+  /// The compute driver of AMD GPUs numbers its nodes; those with SIMD units are GPUs, or partitions of one.
+  void xgmi() {
+    const std::string base = "/sys/class/kfd/kfd/topology/nodes";
+    const auto names = tree_.list(base);
+    if (!names) return;
+    struct gpu {
+      std::string node, address, gcn;
+    };
+    std::vector<gpu> gpus;
+    for (const std::string& name : *names) {
+      if (late("/sys/class/kfd") || enough(gpus.size(), 4096, "/sys/class/kfd")) break;
+      const std::string properties = text(base + "/" + name + "/properties");
+      if (property(properties, "simd_count").value_or(0) == 0) continue;
+      const auto location = property(properties, "location_id");
+      if (!location || *location > 0xffff) continue;
+      gpus.push_back({name, address_of(property(properties, "domain").value_or(0), *location),
+                      architecture_of(property(properties, "gfx_target_version").value_or(0))});
+    }
+    for (const gpu& g : gpus) {
+      const auto links = tree_.list(base + "/" + g.node + "/io_links");
+      if (!links || late("/sys/class/kfd")) continue;
+      for (const std::string& link : *links) {
+        const std::string properties = text(base + "/" + g.node + "/io_links/" + link + "/properties");
+        constexpr std::uint64_t type_xgmi = 11;
+        if (property(properties, "type") != type_xgmi) continue;
+        const std::string other = std::to_string(property(properties, "node_to").value_or(0));
+        const auto to = std::find_if(gpus.begin(), gpus.end(), [&](const gpu& x) { return x.node == other; });
+        if (to == gpus.end() || enough(m_.xgmi.size(), 65536, "/sys/class/kfd")) continue;
+        m_.xgmi.push_back({g.address, to->address, g.gcn, property(properties, "min_bandwidth").value_or(0),
+                           property(properties, "max_bandwidth").value_or(0)});
+      }
+    }
+  }
+  /// The number behind a name in lines "name number".
+  [[nodiscard]] static std::optional<std::uint64_t> property(std::string_view text, std::string_view name) {
+    while (!text.empty()) {
+      const std::size_t end = text.find('\n');
+      const std::string_view row = text.substr(0, end);
+      text.remove_prefix(end == std::string_view::npos ? text.size() : end + 1);
+      if (row.substr(0, name.size()) != name || row.size() <= name.size() || row[name.size()] != ' ') continue;
+      const auto value = whole_number(row.substr(name.size() + 1));
+      if (value && *value >= 0) return static_cast<std::uint64_t>(*value);
+      return std::nullopt;
+    }
+    return std::nullopt;
+  }
+  /// The driver packs bus, device and function into 16 bits. Partitions of one GPU differ in the function alone.
+  [[nodiscard]] static std::string address_of(std::uint64_t domain, std::uint64_t location) {
+    const auto hex = [](std::uint64_t value, int digits) {
+      std::string out;
+      for (int shift = 4 * (digits - 1); shift >= 0; shift -= 4)
+        out += "0123456789abcdef"[value >> static_cast<unsigned>(shift) & 15U];
+      return out;
+    };
+    return hex(domain, domain > 0xffff ? 8 : 4) + ":" + hex(location >> 8U, 2) + ":" + hex(location >> 3U & 0x1fU, 2) +
+           ".0";
+  }
+  /// 90402 is gfx942, 90010 is gfx90a: two decimal digits each for minor and step, which names write in hexadecimal.
+  [[nodiscard]] static std::string architecture_of(std::uint64_t version) {
+    if (version < 10000 || version > 999999) return {};
+    const std::uint64_t minor_part = version / 100 % 100;
+    const std::uint64_t step = version % 100;
+    if (minor_part > 15 || step > 15) return {};
+    return std::to_string(version / 10000) + "0123456789abcdef"[minor_part] + "0123456789abcdef"[step];
   }
 
   const Tree& tree_;
