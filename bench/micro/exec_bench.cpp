@@ -5,10 +5,10 @@
 #include <thread>
 #include <utility>
 #include <vector>
-#include <benchmark/benchmark.h>
 #include <topocoll/exec/communicator.hpp>
 #include <topocoll/exec/inproc.hpp>
 #include <topocoll/exec/reduce.hpp>
+#include <benchmark/benchmark.h>
 
 namespace {
 
@@ -60,6 +60,11 @@ void all_reduce_two_threads(benchmark::State& state) {
   other.join();
   state.SetBytesProcessed(state.iterations() * state.range(0));
 }
-BENCHMARK(all_reduce_two_threads)->Name("exec/broadcast_and_all_reduce_two_threads/bytes")->Arg(8)->Arg(1 << 16)->Arg(1 << 20)->UseRealTime();
+BENCHMARK(all_reduce_two_threads)
+    ->Name("exec/broadcast_and_all_reduce_two_threads/bytes")
+    ->Arg(8)
+    ->Arg(1 << 16)
+    ->Arg(1 << 20)
+    ->UseRealTime();
 
 }  // namespace

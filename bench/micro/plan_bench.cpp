@@ -4,7 +4,6 @@
 #include <string>
 #include <utility>
 #include <vector>
-#include <benchmark/benchmark.h>
 #include <topocoll/core/units.hpp>
 #include <topocoll/discover/describe.hpp>
 #include <topocoll/discover/generate/order.hpp>
@@ -14,6 +13,7 @@
 #include <topocoll/plan/simulate.hpp>
 #include <topocoll/plan/synth/hierarchical.hpp>
 #include <topocoll/plan/verify.hpp>
+#include <benchmark/benchmark.h>
 
 namespace {
 
@@ -26,8 +26,9 @@ struct cluster {
   tc::plan::problem wish;
 
   explicit cluster(std::int64_t nodes)
-      : graph(tc::topo::graph::from(
-                  tc::describe("dgx-h100:nodes=" + std::to_string(nodes) + ",pods=" + std::to_string(nodes / 2) + ",oversubscription=3").value())
+      : graph(tc::topo::graph::from(tc::describe("dgx-h100:nodes=" + std::to_string(nodes) +
+                                                 ",pods=" + std::to_string(nodes / 2) + ",oversubscription=3")
+                                        .value())
                   .value()),
         wish{&graph, tc::collective_kind::all_reduce, 64_MiB, tc::ranks_in_order(graph), {}} {}
   cluster(const cluster&) = delete;
@@ -48,7 +49,9 @@ void lower(benchmark::State& state) {
 BENCHMARK(lower)->Name("plan/lower/nodes")->Arg(16)->Arg(128)->Unit(benchmark::kMicrosecond);
 
 void verify(benchmark::State& state) {
-  const auto plan = tc::plan::flat_schedule(tc::collective_kind::all_reduce, static_cast<std::uint32_t>(state.range(0)), {}, tc::plan::algorithm::ring).value();
+  const auto plan = tc::plan::flat_schedule(tc::collective_kind::all_reduce, static_cast<std::uint32_t>(state.range(0)),
+                                            {}, tc::plan::algorithm::ring)
+                        .value();
   for (auto _ : state) {
     auto proof = tc::plan::verify(plan);
     if (!proof) state.SkipWithError(proof.error().what.c_str());

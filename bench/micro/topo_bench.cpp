@@ -3,11 +3,11 @@
 #include <cstdint>
 #include <string>
 #include <utility>
-#include <benchmark/benchmark.h>
 #include <topocoll/discover/describe.hpp>
 #include <topocoll/discover/nccl_xml.hpp>
 #include <topocoll/topo/codec.hpp>
 #include <topocoll/topo/routes.hpp>
+#include <benchmark/benchmark.h>
 
 namespace {
 
@@ -17,15 +17,18 @@ namespace tc = topocoll;
 std::string nccl_host() {
   std::string text = "<system version=\"1\">\n";
   for (int socket = 0; socket < 2; ++socket) {
-    text += "<cpu numaid=\"" + std::to_string(socket) + "\" affinity=\"ffff\" arch=\"x86_64\" vendor=\"GenuineIntel\" familyid=\"6\" modelid=\"143\">\n";
+    text += "<cpu numaid=\"" + std::to_string(socket) +
+            "\" affinity=\"ffff\" arch=\"x86_64\" vendor=\"GenuineIntel\" familyid=\"6\" modelid=\"143\">\n";
     for (int i = 0; i < 4; ++i) {
       const std::string number = std::to_string(socket * 4 + i);
       const std::string link = "link_speed=\"32.0 GT/s PCIe\" link_width=\"16\"";
       text += "<pci busid=\"0000:" + number + "0:00.0\" class=\"0x060400\" " + link + ">\n";
       text += "<pci busid=\"0000:" + number + "1:00.0\" class=\"0x030200\" " + link + "><gpu dev=\"" + number +
-              "\" sm=\"90\" rank=\"" + number + "\" gdr=\"1\"><nvlink target=\"fffffff:ff:ff.0\" count=\"18\" tclass=\"0x068000\"/></gpu></pci>\n";
-      text += "<pci busid=\"0000:" + number + "2:00.0\" class=\"0x020700\" " + link + "><nic><net name=\"mlx5_" + number +
-              "\" dev=\"" + number + "\" speed=\"400000\" port=\"1\" guid=\"0x" + number + "\" maxconn=\"131072\" gdr=\"1\"/></nic></pci>\n</pci>\n";
+              "\" sm=\"90\" rank=\"" + number +
+              "\" gdr=\"1\"><nvlink target=\"fffffff:ff:ff.0\" count=\"18\" tclass=\"0x068000\"/></gpu></pci>\n";
+      text += "<pci busid=\"0000:" + number + "2:00.0\" class=\"0x020700\" " + link + "><nic><net name=\"mlx5_" +
+              number + "\" dev=\"" + number + "\" speed=\"400000\" port=\"1\" guid=\"0x" + number +
+              "\" maxconn=\"131072\" gdr=\"1\"/></nic></pci>\n</pci>\n";
     }
     text += "</cpu>\n";
   }
@@ -33,7 +36,8 @@ std::string nccl_host() {
 }
 
 std::string fabric(std::int64_t nodes) {
-  return "dgx-h100:nodes=" + std::to_string(nodes) + ",leaves=" + std::to_string(nodes / 16 * 8) + ",oversubscription=2";
+  return "dgx-h100:nodes=" + std::to_string(nodes) + ",leaves=" + std::to_string(nodes / 16 * 8) +
+         ",oversubscription=2";
 }
 
 void parse_nccl_xml(benchmark::State& state) {

@@ -1,18 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // The program `topocoll`. Everything it does is in topocoll/app/.
-#include "commands.hpp"
-
 #include <csignal>
 #include <string_view>
 #include <vector>
-#include <topocoll/app/commands.hpp>
+#include <topocoll/app/main.hpp>
 #include <topocoll/app/streams.hpp>
 
 int main(int count, char** words) {
   std::signal(SIGPIPE, SIG_IGN);  // a closed pipe becomes an error of write
   topocoll::app::stream out(1), err(2);
   const std::vector<std::string_view> args(words + (count > 0 ? 1 : 0), words + count);
-  const auto commands = topocoll::app::command_table(
-      {.topo = topo_command, .plan = plan_command, .preflight = preflight_command, .bench = bench_command});
-  return topocoll::app::finish(topocoll::app::dispatch(commands, args, out.to(), err.to()), out, err.to());
+  return topocoll::app::finish(topocoll::app::run(args, out.to(), err.to()), out, err.to());
 }

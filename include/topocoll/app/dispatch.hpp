@@ -19,8 +19,7 @@ struct command {
   std::string_view summary;  ///< what it does, one line of help
   std::string_view example;  ///< a whole command line
   /// Runs it on the words after its name. Text for people who asked and for machines goes to `out`, notes to `err`.
-  using function = int (*)(std::span<const std::string_view> args, sink out, sink err);
-  function run = nullptr;
+  int (*run)(std::span<const std::string_view> args, sink out, sink err) = nullptr;
 };
 
 /// Text of "topocoll --help".

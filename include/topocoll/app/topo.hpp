@@ -13,6 +13,7 @@
 #include <topocoll/app/options.hpp>
 #include <topocoll/app/sink.hpp>
 #include <topocoll/core/result.hpp>
+#include <topocoll/discover/capture.hpp>
 #include <topocoll/discover/describe.hpp>
 #include <topocoll/discover/files.hpp>
 #include <topocoll/discover/source.hpp>
@@ -57,8 +58,16 @@ struct topo_options {
   topology_input input;
   bool json = false, dot = false, tree = false, paths = false, unicode = false, everything = false;
   topo::route_options routes;
-  std::string output;
+  std::string output, record;
 };
+
+/// What the live machine tells, as one text that replays on another; addresses masked.
+[[nodiscard]] inline result<std::string> recording_of(const topology_input& input) {
+  if (!input.fabric.empty() || (!input.from.empty() && input.from != std::vector<std::string>{"live"}))
+    return fail(errc::invalid_argument, "--record records this machine, not a file or a description",
+                "leave --from and --fabric out");
+  return capture({.root = input.root, .host = input.host.empty() ? name_of_this_host() : input.host});
+}
 
 /// The answer as one text.
 [[nodiscard]] inline std::string topo_answer(const topo::graph& g, const topo_options& o) {
@@ -129,12 +138,22 @@ inline int run_topo(std::span<const std::string_view> args, sink out, sink err) 
   cli.add_flag("--unicode", o.unicode, "in the tree, box-drawing characters");
   cli.add_option("--output", o.output, "write to this file instead of standard output; it is never seen half written")
       ->type_name("FILE");
+  cli.add_option("--record", o.record,
+                 "write what this machine tells to a file that --from reads anywhere (addresses masked), and stop")
+      ->type_name("FILE")
+      ->excludes(json, dot, tree, paths);
   cli.add_option("--root", o.input.root, "root of the file system that 'live' reads, for containers")->type_name("DIR");
   cli.add_option("--host", o.input.host, "name for a host whose source does not name it")->type_name("NAME");
   json->excludes(dot, tree);
   dot->excludes(tree, paths);
   if (const auto done = parse(cli, args, out, err)) return *done;
 
+  if (!o.record.empty()) {
+    const auto told = detail::recording_of(o.input);
+    if (!told) return complain(err, told.error());
+    if (const auto written = io::write_file(o.record, *told); !written) return complain(err, written.error());
+    return exit_ok;
+  }
   const auto g = read_topology(o.input);
   if (!g) return complain(err, g.error());
   const std::string answer = detail::topo_answer(*g, o);

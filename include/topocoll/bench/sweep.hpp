@@ -17,7 +17,6 @@
 #include <topocoll/core/result.hpp>
 #include <topocoll/core/units_text.hpp>
 #include <topocoll/exec/communicator.hpp>
-#include <topocoll/exec/flat_choice.hpp>
 #include <topocoll/exec/pattern.hpp>
 #include <topocoll/plan/schedule.hpp>
 
@@ -118,7 +117,7 @@ class sweep {
     return std::max<std::uint64_t>(4096, count * width() * (plan::sharded(config_.collective) ? comm_.size() : 1));
   }
   [[nodiscard]] std::string built_in(std::uint64_t count) const {
-    return std::string(plan::to_string(choose_flat(config_.collective, comm_.size(), bytes{count * width()}).how));
+    return comm_.plan_for(config_.collective, config_.root, count, config_.type);
   }
 
   /// Buffers of a call: in place, all-gather reads from its shard of the output and reduce-scatter writes to its shard of the input.

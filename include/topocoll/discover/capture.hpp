@@ -103,6 +103,11 @@ class traced_tree {
 
   [[nodiscard]] std::string masked(const std::string& path, const std::string& content) const {
     const std::string name = path.substr(path.rfind('/') + 1);
+    if (mask_ && name == "properties") {  // of a GPU: all but its serial number
+      const std::size_t at = content.find("unique_id ");
+      if (at == std::string::npos) return content;
+      return content.substr(0, at) + "unique_id 0" + content.substr(std::min(content.find('\n', at), content.size()));
+    }
     const bool mac = name == "address";
     if (!mask_ || (!mac && name != "node_guid") || read::first_line(content).empty()) return content;
     const auto known = std::find(seen_.begin(), seen_.end(), content);

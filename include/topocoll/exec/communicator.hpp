@@ -73,6 +73,10 @@ class communicator {
   [[nodiscard]] std::uint32_t size() const { return transport_.size(); }
   [[nodiscard]] T& transport() { return transport_; }
   [[nodiscard]] M& memory() { return executor_.memory(); }
+  /// What a call of `count` elements would run: the name of the adopted plan, or of the built-in algorithm.
+  [[nodiscard]] std::string plan_for(collective_kind kind, rank_id root, std::uint64_t count, dtype type) const {
+    return plans_.name_of(kind, root.value, size(), array_size(kind, count, type));
+  }
   /// Number of the next call; equal on all ranks that made the same calls.
   [[nodiscard]] std::uint32_t calls() const { return number_; }
 
@@ -170,8 +174,8 @@ class communicator {
     const std::uint32_t number = number_++;
     if (count == 0) return {};
     const deadline until = deadline::in(options.timeout);
-    const bytes amount{count * size_of(type).value * (plan::sharded(kind) ? size() : 1)};
-    auto plan = plans_.find(transport_, kind, root.value, amount, {type, options.op, count, number}, until);
+    auto plan = plans_.find(transport_, kind, root.value, array_size(kind, count, type),
+                            {type, options.op, count, number}, until);
     if (!plan) return std::move(plan).error();
     call c;
     c.input = static_cast<const std::byte*>(in);
@@ -193,6 +197,9 @@ class communicator {
   communicator(T transport, const communicator_options& options, M memory)
       : transport_(std::move(transport)), executor_(std::move(memory)), options_(options) {}
 
+  [[nodiscard]] bytes array_size(collective_kind kind, std::uint64_t count, dtype type) const {
+    return size_of(type) * count * (plan::sharded(kind) ? size() : 1);
+  }
   template <class In, class Out>
   [[nodiscard]] static constexpr dtype type() {
     using in = std::remove_cv_t<std::remove_pointer_t<decltype(std::data(std::declval<In&>()))>>;

@@ -16,7 +16,7 @@ namespace topocoll { inline namespace v0 {
 /// given back when the receiver has read.
 class inproc_transport : public detail::lane_transport {
  private:
-  using detail::lane_transport::lane_transport;
+  explicit inproc_transport(std::unique_ptr<detail::endpoint> end) : lane_transport(std::move(end)) {}
   friend result<std::vector<inproc_transport>> make_inproc_group(std::uint32_t ranks, const group_options& options);
 };
 static_assert(Transport<inproc_transport>);
@@ -38,7 +38,7 @@ static_assert(Transport<inproc_transport>);
     (void)(*memory)->attach(r, me, host);  // nobody else can have the place
     group.push_back(inproc_transport(std::make_unique<detail::endpoint>(*memory, r)));
   }
-  return group;
+  return result<std::vector<inproc_transport>>(std::move(group));  // nvcc 13 would copy a plain name
 }
 
 }}  // namespace topocoll::v0

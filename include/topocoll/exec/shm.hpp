@@ -24,7 +24,7 @@ namespace topocoll { inline namespace v0 {
 /// with what its process is doing. Ranks in different pid namespaces cannot see each other's death, only their silence.
 class shm_transport : public detail::lane_transport {
  private:
-  using detail::lane_transport::lane_transport;
+  explicit shm_transport(std::unique_ptr<detail::endpoint> end) : lane_transport(std::move(end)) {}
   friend class shm_group;
   friend result<shm_transport> join_shm(std::string_view name, rank_id rank, std::uint32_t ranks, deadline until,
                                         const group_options& options);

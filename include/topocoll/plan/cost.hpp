@@ -76,22 +76,27 @@ struct alpha_beta {
   /// a message of its low-latency protocol in a ring (us): GPU to GPU through NVSwitch (two NVLinks) 0.6; between PCIe
   /// devices 1.0 (four hops); network 2.7 plus the NIC. Source: NCCL 2.28, src/graph/tuning.cc, hardware latencies.
   std::array<link_price, 9> kinds{{
-      {{0.25e-6},
-       0.86},  // pcie: 256 bytes per packet with 24 of header and framing, less 5 % for acknowledgements and credits
-      {{0.30e-6},
-       20.6 / 25.0},      // nvlink: payload of one Hopper link in NCCL's model per 25 GB/s nominal; measured 0.80-0.82
-      {{0.30e-6}, 0.75},  // xgmi: 47.7 of 64 GB/s measured by two MI300X over one link
-      {{0.30e-6}, 1},     // c2c: no public figure for payload; taken at its capacity
-      {{0.25e-6}, 1},     // cpu: sources give payload figures already (NCCL: 10 to 40 GB/s)
-      {{0.10e-6}, 1},     // memory: a load or store that misses all caches
-      {{1.00e-6}, 1},     // internal: each NIC handles each message; 2.7 us end to end in the ring model, less the rest
-      {{0.15e-6},
-       390.98 /
-           400},  // infiniband: ib_write_bw on one 400 Gb/s port; 0.13 us is the port-to-port time of a Quantum switch
-      {{0.30e-6}, 369.0 / 400},  // ethernet: RDMA write on one 400 Gb/s RoCE port; store-and-forward of a small frame
+      // pcie: 256 bytes per packet with 24 of header and framing, less 5 % for acknowledgements and credits
+      {{0.25e-6}, 0.86},
+      // nvlink: 20.6 GB/s is the payload of a Hopper link of 25 GB/s in NCCL's model; rings measure 0.80 to 0.82
+      {{0.30e-6}, 20.6 / 25.0},
+      // xgmi: 47.7 of 64 GB/s measured by two MI300X over one link
+      {{0.30e-6}, 0.75},
+      // c2c: no public figure for payload; taken at its capacity
+      {{0.30e-6}, 1},
+      // cpu: sources give payload figures already (NCCL: 6 to 40 GB/s)
+      {{0.25e-6}, 1},
+      // memory: a load or store that misses all caches
+      {{0.10e-6}, 1},
+      // internal: each NIC handles each message; 2.7 us end to end in the ring model, less the rest
+      {{1.00e-6}, 1},
+      // infiniband: ib_write_bw reaches 390.98 Gb/s on a 400 Gb/s port; about 0.13 us from port to port of a switch
+      {{0.15e-6}, 390.98 / 400},
+      // ethernet: RDMA write reaches 369 Gb/s on a 400 Gb/s RoCE port; a switch stores and forwards a small frame
+      {{0.30e-6}, 369.0 / 400},
   }};
-  /// About what a thread needs to hand one more message to a NIC or to a copy engine; assumed, not measured.
-  seconds post_time{0.5e-6};
+  /// Five million messages per second: about what one thread hands to a NIC or writes to peers; assumed, not measured.
+  seconds post_time{0.2e-6};
   /// Base latency of a ring in NCCL's model, low-latency protocol (us): 6.6.
   seconds launch_time{6.6e-6};
   /// A GPU reads two operands and writes one: a third of 3.35 TB/s, the memory rate of an H100. Reduction overlaps transfer.

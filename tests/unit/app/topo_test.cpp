@@ -261,3 +261,19 @@ TEST(topo_command, reads_or_refuses_every_captured_file_and_never_half) {
   EXPECT_GT(read, refused / 4) << refused << " refused";
   RecordProperty("read", static_cast<int>(read));
 }
+
+TEST(topo_command, records_this_machine_so_that_it_replays_to_the_same_graph) {
+  const folder here;
+  const std::string file = here / "machine.rec";
+  const answer recorded = run({"--record", file, "--host", "node7"});
+  ASSERT_EQ(recorded.code, app::exit_ok) << recorded.err;
+  EXPECT_EQ(recorded.out, "");
+  const answer live = run({"--host", "node7", "--json"});
+  const answer replayed = run({"--from", file, "--json"});
+  ASSERT_EQ(replayed.code, app::exit_ok) << replayed.err;
+  EXPECT_EQ(parsed(replayed.out)["summary"], parsed(live.out)["summary"]);
+
+  const answer both = run({"--record", file, "--fabric", "dgx-a100"});
+  EXPECT_EQ(both.code, app::exit_unable);
+  EXPECT_EQ(std::ranges::count(both.err, '\n'), 1) << both.err;
+}

@@ -92,6 +92,16 @@ TEST(capture, masks_addresses_and_keeps_equal_ones_equal) {
   EXPECT_NE(*back->read("/sys/class/net/eth0/address"), *back->read("/sys/class/net/eth2/address"));
 }
 
+TEST(capture, masks_the_serial_number_of_a_gpu) {
+  const std::string text =
+      "/sys/class/kfd/kfd/topology/nodes/1/properties\tsimd_count 304\\nunique_id 1234567890123\\nlocation_id "
+      "2560\\n\n";
+  const auto tree = tc::io::recorded_tree::parse(text, "a.txt");
+  ASSERT_TRUE(tree);
+  const std::string masked = tc::detail::record(*tree, {}, true, tc::deadline::in({20}));
+  EXPECT_NE(masked.find("simd_count 304\\nunique_id 0\\nlocation_id 2560\\n"), std::string::npos) << masked;
+}
+
 TEST(capture, fails_where_there_is_no_machine) {
   EXPECT_EQ(tc::capture({.root = "/nonexistent"}).error().code, tc::errc::not_found);
 }

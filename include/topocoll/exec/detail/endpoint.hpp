@@ -109,7 +109,6 @@ class endpoint {
   };
   struct wait_state {
     std::uint32_t idle_polls = 0;
-    std::uint32_t yields = 0;
     bool shares_core = false;
     bool said = false;       // that we wait
     seconds since{-1};       // of the first look at the clock
@@ -117,16 +116,17 @@ class endpoint {
     seconds last_check{};    // of the peers' lives
 
     void moved() {
-      idle_polls = yields = 0;
+      idle_polls = 0;
       idle_since = {-1};
     }
   };
 
   static constexpr std::uint32_t few_polls = 16;
   static constexpr std::uint32_t many_polls = 256;  // reading the clock costs more than a poll
-  static constexpr std::uint32_t most_yields = 200;
-  static constexpr std::uint32_t yields_after_sleep = 20;
   static constexpr seconds longest_spin{2e-3};  // somewhat less than the time slice that giving up the core may cost
+  // By time, not by number: each yield may cost the time slices of all strangers on the core, and a rank must say soon
+  // that it waits, and look whether its peers live.
+  static constexpr seconds longest_yielding{10e-3};
   static constexpr seconds look_at_peers_every{0.1};
   static constexpr seconds longest_sleep{0.05};
 
@@ -197,7 +197,7 @@ class endpoint {
     }
     note_core();
     w.shares_core = shares_core();
-    if (w.shares_core ? w.yields++ < most_yields : now - w.idle_since < longest_spin) {
+    if (now - w.idle_since < (w.shares_core ? longest_yielding : longest_spin)) {
       if (w.shares_core) ::sched_yield();
       return true;
     }
@@ -211,7 +211,6 @@ class endpoint {
     if (!memory_->broken() && !lanes_.move() && !lanes_.refused())
       memory_->sleep(rank_, seen, std::min(longest_sleep, until.at - now));
     mine.asleep.store(0, std::memory_order_release);
-    w.yields = most_yields - std::min(most_yields, yields_after_sleep);
     return true;
   }
   /// Tells the others where we run.

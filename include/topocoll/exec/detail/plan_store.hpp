@@ -29,6 +29,7 @@ struct stored_plan {
   flat_choice choice;
   bool adopted;
   bool windowable;  // on all ranks
+  std::string name;
   std::uint64_t digest;
   prepared_program program;
 };
@@ -55,9 +56,14 @@ struct stored_plan {
   if (!mine)
     return fail(errc::invalid_argument,
                 "a plan for " + std::to_string(plan.ranks) + " ranks has no part for rank " + std::to_string(rank));
-  return stored_plan{
-      plan.collective, rooted(plan.collective) ? plan.root.value : 0, choice, adopted, windowable, plan::digest(plan),
-      *std::move(mine)};
+  return stored_plan{plan.collective,
+                     rooted(plan.collective) ? plan.root.value : 0,
+                     choice,
+                     adopted,
+                     windowable,
+                     plan.name,
+                     plan::digest(plan),
+                     *std::move(mine)};
 }
 
 class plan_store {
@@ -103,6 +109,13 @@ class plan_store {
     return {};
   }
 
+  [[nodiscard]] std::string name_of(collective_kind kind, std::uint32_t root, std::uint32_t ranks, bytes amount) const {
+    if (!rooted(kind)) root = 0;
+    const flat_choice choice = choose_flat(kind, ranks, amount);
+    const stored_plan* known = look_up(kind, root, choice);
+    return known != nullptr && known->adopted ? known->name : std::string(plan::to_string(choice.how));
+  }
+
  private:
   static constexpr std::uint64_t no_plan = 0;  // in place of a digest
 
@@ -118,7 +131,7 @@ class plan_store {
                   "ask for more channels when the group is made, or for fewer slices");
     return prove(plan, rank, {}, true);
   }
-  [[nodiscard]] stored_plan* look_up(collective_kind kind, std::uint32_t root, flat_choice choice) {
+  [[nodiscard]] stored_plan* look_up(collective_kind kind, std::uint32_t root, flat_choice choice) const {
     stored_plan* found = nullptr;
     for (const auto& p : plans_) {
       if (p->collective != kind || p->root != root) continue;
