@@ -42,7 +42,6 @@ TEST(program, answers_bad_input_with_one_sentence_and_exit_2) {
                                                        {"nonsense"},
                                                        {"topo", "--from", "/nowhere"},
                                                        {"topo", "--from", "/dev/null"},
-                                                       {"topo", "--from", "/"},
                                                        {"topo", "--fabric", "dgx-h100:nodes=-1"},
                                                        {"plan", "--fabric", "nothing"},
                                                        {"plan", "--fabric", "dgx-h100", "--size", "x"},

@@ -28,8 +28,8 @@ struct sweep_config {
   std::uint64_t warm_up = 1;            ///< -w
   std::uint64_t checked = 1;            ///< -c: iterations whose result is checked; 0 checks nothing
   averaging average = averaging::mean;  ///< -a: 0 rank 0, 1 mean, 2 min, 3 max over ranks
-  std::optional<seconds> timeout{};       ///< -T: of one size; empty leaves only the limit of a single call
-  std::string algorithm{};                ///< empty: the planner chooses
+  std::optional<seconds> timeout{};     ///< -T: of one size; empty leaves only the limit of a single call
+  std::string algorithm{};              ///< empty: the planner chooses
 };
 
 /// A rank as the header lists it.

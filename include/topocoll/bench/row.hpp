@@ -66,7 +66,7 @@ struct size_range {
   bytes first = 32_MiB;
   bytes last = 32_MiB;
   std::optional<std::uint64_t> factor{};  ///< multiply; wins over `step`
-  bytes step = 1_MiB;                   ///< add
+  bytes step = 1_MiB;                     ///< add
 };
 
 /// The sizes of a range: `first`, then multiplied or increased while not above `last`. At most 10,000; a first size of 0 with a

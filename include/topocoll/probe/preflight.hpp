@@ -40,7 +40,7 @@ struct preflight_options {
 
   /// Shares of the model's expectation for the largest size. Under `fail_below` on a quiet machine is a failure, under
   /// `suspect_below` is looked at twice. Low on purpose: processes that share cores wait for the scheduler, which the model
-  /// does not know. Measured on two-core virtual machines: 4 ranks reach 20 to 90 % when quiet.
+  /// does not know. Chosen from runs on a busy two-core virtual machine, where 4 ranks reached 15 to 28 % at 16 MiB.
   double fail_below = 0.05;
   double suspect_below = 0.10;
   double sibling_allowed = 0.25;  ///< a core or NUMA domain this much under its siblings is odd

@@ -121,7 +121,7 @@ TEST(check_pcie_links, calls_lost_lanes_a_fault_even_when_idle) {
   const auto* v = find(said, "pcie/width");
   ASSERT_NE(v, nullptr);
   EXPECT_EQ(v->is, probe::state::degraded);
-  EXPECT_EQ(v->headline, "PCIe x8 of x16 at NIC 1 at 0000:01:00.0");
+  EXPECT_EQ(v->headline, "PCIe x8 of x16 at NIC 1 (0000:01:00.0)");
   EXPECT_NE(v->sentence.find("8 of 16 PCIe lanes"), std::string::npos);
   EXPECT_FALSE(v->next_step.empty());
 }
@@ -155,6 +155,17 @@ TEST(check_pcie_links, does_not_decide_between_lanes_and_speed_when_both_explain
   ASSERT_NE(v, nullptr);
   EXPECT_EQ(v->is, probe::state::suspect);
   EXPECT_NE(v->sentence.find("lanes or speed"), std::string::npos);
+}
+
+// Full width and half the rate: only the speed can be missing.
+TEST(check_pcie_links, calls_a_low_rate_at_full_width_a_matter_of_speed) {
+  machine m;
+  m.device(topo::node_kind::nic, 1, machine::pcie{4, 16, 5, 16});
+  const auto said = probe::check_pcie_links(m.graph());
+  const auto* v = find(said, "pcie/speed");
+  ASSERT_NE(v, nullptr);
+  EXPECT_EQ(v->is, probe::state::suspect);
+  EXPECT_NE(v->sentence.find("both ends can Gen5 x16"), std::string::npos) << v->sentence;
 }
 
 TEST(check_pcie_links, is_not_measured_where_links_do_not_tell) {

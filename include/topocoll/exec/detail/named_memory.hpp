@@ -167,6 +167,37 @@ inline constexpr seconds look_again_after{0.002};
   return (absent == 1 ? "rank " : "ranks ") + text;
 }
 
+/// Waits until all ranks have attached. Nothing (a null pointer) if the segment turned out to be a leftover that a new
+/// rank 0 has removed meanwhile: the lock that made it look alive was that of the one who tidied up.
+[[nodiscard]] inline result<std::shared_ptr<group_memory>> wait_for_all(const std::shared_ptr<group_memory>& group,
+                                                                        const std::string& path, int file,
+                                                                        std::uint32_t rank, seconds start,
+                                                                        deadline until) {
+  const std::uint32_t ranks = group->shape().ranks;
+  for (; group->header().attached.load(std::memory_order_acquire) != ranks; sleep_for(look_again_after)) {
+    if (group->broken()) return group->cause();
+    if (rank != 0 && !has_name(file)) {
+      // Rank 0 removes the name after the last has attached, or after it broke the group: look once more for either.
+      if (group->header().attached.load(std::memory_order_acquire) == ranks) break;
+      if (group->broken()) return group->cause();
+      return std::shared_ptr<group_memory>();
+    }
+    if (until.passed()) {
+      group->break_group(errc::timed_out,
+                         list_of_absent(*group) + " of " + std::to_string(ranks) + " did not join within " +
+                             span_in_words(steady_clock::now() - start),
+                         "make sure that all ranks run on this host, under the same user, with the same name");
+    } else if (rank != 0 && !is_locked(file)) {  // rank 0 keeps the lock until all are there
+      if (group->header().attached.load(std::memory_order_acquire) == ranks) break;
+      if (!has_name(file)) continue;
+      // Nobody can come any more. Whoever gets the lock tidies up.
+      group->break_group(errc::peer_lost, group->name_of(0) + " died before all ranks had joined", {});
+      if (lock_segment(file) && has_name(file)) ::shm_unlink(path.c_str());
+    }
+  }
+  return group;
+}
+
 [[nodiscard]] inline result<std::shared_ptr<group_memory>> join_named_memory(std::string_view name, std::uint32_t rank,
                                                                              std::uint32_t ranks,
                                                                              std::uint32_t channels, bytes payload,
@@ -185,51 +216,36 @@ inline constexpr seconds look_again_after{0.002};
   auto shape = group_shape::of(ranks, channels, payload, true);
   if (!shape) return std::move(shape).error();
   const std::string path = "/topocoll-" + std::to_string(::getuid()) + "-" + std::string(name);
+  const process_identity me = this_process();
 
-  auto segment = rank == 0 ? make_segment(path, *shape, until) : find_segment(path, rank, until, until.at - start);
-  if (!segment) return std::move(segment).error();
-  const int file = segment->first.get();
-  if (rank != 0) {
-    const auto& h = *std::launder(reinterpret_cast<const group_header*>(segment->second.data()));
-    if (h.ranks != ranks || h.channels != channels)
+  for (;; sleep_for(look_again_after)) {
+    auto segment = rank == 0 ? make_segment(path, *shape, until) : find_segment(path, rank, until, until.at - start);
+    if (!segment) return std::move(segment).error();
+    const int file = segment->first.get();
+    if (rank != 0) {
+      const auto& h = *std::launder(reinterpret_cast<const group_header*>(segment->second.data()));
+      *shape = {h.ranks, h.channels, h.slots, h.slot_bytes};
+    }
+    const auto group = std::make_shared<group_memory>(std::move(segment->second), *shape, false);
+    if (rank == 0) group->write_header();
+    // A leftover is locked for the moment in which a new rank 0 removes it. Unless time is up, look for the new one.
+    const bool leftover = rank != 0 && state_of(group->identity(0), me).life == process_life::dead;
+    if (leftover && !until.passed()) continue;
+    if (shape->ranks != ranks || shape->channels != channels)
       return fail(errc::mismatch, "rank " + std::to_string(rank) + " joins a group of " + std::to_string(ranks) +
                                       " ranks with " + std::to_string(channels) + " channels, rank 0 made one of " +
-                                      std::to_string(h.ranks) + " with " + std::to_string(h.channels));
-    *shape = {h.ranks, h.channels, h.slots, h.slot_bytes};
-  }
-  const auto group = std::make_shared<group_memory>(std::move(segment->second), *shape, false);
-  if (rank == 0) group->write_header();
-  const process_identity me = this_process();
-  if (!group->attach(rank, me, host_name())) {
-    return fail(errc::mismatch,
-                "the place of " + group->name_of(rank) + " in the group is taken, process " + std::to_string(me.pid) +
-                    " claims it too",
-                "give every process its own rank, and every job its own name");
-  }
-  result<std::shared_ptr<group_memory>> answer = group;
-  while (group->header().attached.load(std::memory_order_acquire) != ranks) {
-    if (group->broken()) {
-      answer = group->cause();
-      break;
+                                      std::to_string(shape->ranks) + " with " + std::to_string(shape->channels));
+    if (!group->attach(rank, me, host_name())) {
+      if (rank != 0 && !has_name(file) && !until.passed()) continue;
+      return fail(errc::mismatch,
+                  "the place of " + group->name_of(rank) + " in the group is taken, process " + std::to_string(me.pid) +
+                      " claims it too",
+                  "give every process its own rank, and every job its own name");
     }
-    if (until.passed()) {
-      group->break_group(errc::timed_out,
-                         list_of_absent(*group) + " of " + std::to_string(ranks) + " did not join within " +
-                             span_in_words(steady_clock::now() - start),
-                         "make sure that all ranks run on this host, under the same user, with the same name");
-      continue;
-    }
-    if (rank != 0 && !is_locked(file)) {  // rank 0 keeps the lock until all are there
-      if (group->header().attached.load(std::memory_order_acquire) == ranks) break;
-      // Nobody can come any more. Whoever gets the lock tidies up.
-      if (lock_segment(file) && has_name(file)) ::shm_unlink(path.c_str());
-      group->break_group(errc::peer_lost, group->name_of(0) + " died before all ranks had joined", {});
-      continue;
-    }
-    sleep_for(look_again_after);
+    auto all = wait_for_all(group, path, file, rank, start, until);
+    if (rank == 0) ::shm_unlink(path.c_str());
+    if (!all || *all != nullptr) return all;
   }
-  if (rank == 0) ::shm_unlink(path.c_str());
-  return answer;
 }
 
 }}}  // namespace topocoll::v0::detail

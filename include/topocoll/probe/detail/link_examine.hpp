@@ -70,7 +70,7 @@ struct pcie_state {
   bool width = false;
   bool speed = false;
   for (std::uint32_t g = std::max(l.generation, 1U); g <= 7; ++g) {
-    for (const std::uint32_t w : {1U, 2U, 4U, 8U, 12U, 16U, 32U}) {
+    for (const std::uint32_t w : {1U, 2U, 4U, 8U, 12U, 16U}) {
       if (w < l.lanes || std::abs(pcie_lane(g) * w / l.nominal->value - 1) > 1e-3) continue;
       ++ways;
       width = w > l.lanes;
@@ -113,12 +113,12 @@ struct pcie_state {
   return l.from.value > l.to.value ? l.from : l.to;
 }
 
-/// "GPU 3 at 0000:1b:00.0": name and address, each once.
+/// "GPU 3 (0000:1b:00.0)": name and address, each once.
 [[nodiscard]] inline std::string place_of(const topo::graph& g, node_id v) {
   const topo::node& n = g.at(v);
   std::string name = topo::label_of(g, v, topo::has_several_hosts(g));
   const std::string_view address = topo::pci_part(n.key);
-  if (!address.empty() && name.find(address) == std::string::npos) name += " at " + std::string(address);
+  if (!address.empty() && name.find(address) == std::string::npos) name += " (" + std::string(address) + ")";
   return name;
 }
 

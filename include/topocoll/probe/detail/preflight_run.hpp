@@ -271,7 +271,8 @@ inline void run_collectives(report& r, std::vector<planned>& points, const prefl
                   (s.collective == collective_kind::all_reduce ? "2(n-1)" : "(n-1)") +
                   " x size in all, n = " + std::to_string(options.ranks) +
                   "; every byte is copied into and out of shared memory, at the copy rate of " +
-                  counted(memory.cores, "core") + " measured for this working set; latencies of the plan added";
+                  counted(memory.cores, "core") +
+                  " measured for this working set; reductions at their measured rate, latencies of the plan added";
     f.checked = s.checked;
     f.wrong = s.wrong;
     r.collectives.push_back(std::move(f));
