@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // A point in time after which a wait gives up.
-#include <ctime>
-
 #include <compare>
 #include <concepts>
-
+#include <ctime>
 #include <topocoll/core/units.hpp>
 
 namespace topocoll { inline namespace v0 {

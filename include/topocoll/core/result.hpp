@@ -57,7 +57,8 @@ class failed : public std::exception {
 /// Holds a `T` or a `failure`. Test it before use; `value()` is the throwing form for programs that prefer exceptions.
 template <class T>
 class [[nodiscard]] result {
-  static_assert(!std::is_same_v<std::remove_cv_t<T>, failure>, "a result of a failure would not know which one it holds");
+  static_assert(!std::is_same_v<std::remove_cv_t<T>, failure>,
+                "a result of a failure would not know which one it holds");
 
  public:
   using value_type = T;

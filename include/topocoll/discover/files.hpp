@@ -24,7 +24,7 @@ namespace topocoll { inline namespace v0 {
 
 /// Reads a file, or the machine below a directory that holds /sys.
 ///
-/// Knows: NCCL and RCCL topologies (XML with the root <system>), topocoll's own JSON (schema "topocoll.topology/1"),
+/// Knows: NCCL and RCCL topologies (XML with the root `system`), topocoll's own JSON (schema "topocoll.topology/1"),
 /// recordings of /sys (docs/formats/recording.md), and directories with sys/ and proc/ as a mounted machine.
 /// @return as `io::read_file` and `from_text`
 [[nodiscard]] result<topo::fragment> from_file(const std::string& path, const discover_options& options = {});

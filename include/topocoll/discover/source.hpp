@@ -4,7 +4,6 @@
 #include <concepts>
 #include <string>
 #include <string_view>
-
 #include <topocoll/core/deadline.hpp>
 #include <topocoll/core/result.hpp>
 #include <topocoll/topo/graph.hpp>
@@ -13,8 +12,8 @@ namespace topocoll { inline namespace v0 {
 
 /// What every source obeys.
 struct discover_options {
-  std::string host = "localhost";              ///< name that host-local keys start with; files that name their host override it
-  deadline until = deadline::in({20.0});       ///< no source works past this
+  std::string host = "localhost";  ///< name that host-local keys start with; files that name their host override it
+  deadline until = deadline::in({20.0});  ///< no source works past this
 };
 
 /// Something that knows about a machine or a fabric.
@@ -31,9 +30,16 @@ concept TopologySource = std::movable<S> && requires(S& s, const discover_option
 template <class S>
 constexpr void require_topology_source() {
   static_assert(std::movable<S>, "a TopologySource can be moved");
-  static_assert(requires(S& s) { { s.name() } -> std::convertible_to<std::string_view>; }, "a TopologySource has name() giving a text");
-  static_assert(requires(S& s, const discover_options& o) { { s.read(o) } -> std::same_as<result<topo::fragment>>; },
-                "a TopologySource has read(const discover_options&) returning result<topo::fragment>");
+  static_assert(
+      requires(S & s) {
+        { s.name() } -> std::convertible_to<std::string_view>;
+      },
+      "a TopologySource has name() giving a text");
+  static_assert(
+      requires(S & s, const discover_options& o) {
+        { s.read(o) } -> std::same_as<result<topo::fragment>>;
+      },
+      "a TopologySource has read(const discover_options&) returning result<topo::fragment>");
   static_assert(TopologySource<S>);
 }
 

@@ -6,7 +6,6 @@
 #include <optional>
 #include <string_view>
 #include <type_traits>
-
 #include <topocoll/core/units.hpp>
 
 namespace topocoll { inline namespace v0 {
@@ -29,7 +28,8 @@ enum class dtype : std::uint8_t { int8, uint8, int32, uint32, int64, uint64, flo
 enum class reduce_op : std::uint8_t { sum, prod, min, max, avg };
 
 [[nodiscard]] constexpr std::string_view to_string(dtype d) {
-  constexpr std::string_view words[] = {"int8", "uint8", "int32", "uint32", "int64", "uint64", "half", "float", "double", "bfloat16"};
+  constexpr std::string_view words[] = {"int8",   "uint8", "int32", "uint32", "int64",
+                                        "uint64", "half",  "float", "double", "bfloat16"};
   return words[static_cast<std::size_t>(d)];
 }
 [[nodiscard]] constexpr std::string_view to_string(reduce_op o) {
@@ -54,23 +54,34 @@ enum class reduce_op : std::uint8_t { sum, prod, min, max, avg };
 
 /// Types that may be elements of a collective.
 template <class T>
-concept Element = std::is_same_v<T, std::int8_t> || std::is_same_v<T, std::uint8_t> || std::is_same_v<T, std::int32_t> ||
-                  std::is_same_v<T, std::uint32_t> || std::is_same_v<T, std::int64_t> || std::is_same_v<T, std::uint64_t> ||
-                  std::is_same_v<T, half> || std::is_same_v<T, float> || std::is_same_v<T, double> || std::is_same_v<T, bfloat16>;
+concept Element =
+    std::is_same_v<T, std::int8_t> || std::is_same_v<T, std::uint8_t> || std::is_same_v<T, std::int32_t> ||
+    std::is_same_v<T, std::uint32_t> || std::is_same_v<T, std::int64_t> || std::is_same_v<T, std::uint64_t> ||
+    std::is_same_v<T, half> || std::is_same_v<T, float> || std::is_same_v<T, double> || std::is_same_v<T, bfloat16>;
 
 /// The value that stands for an element type.
 template <Element T>
 [[nodiscard]] constexpr dtype dtype_of() {
-  if constexpr (std::is_same_v<T, std::int8_t>) return dtype::int8;
-  else if constexpr (std::is_same_v<T, std::uint8_t>) return dtype::uint8;
-  else if constexpr (std::is_same_v<T, std::int32_t>) return dtype::int32;
-  else if constexpr (std::is_same_v<T, std::uint32_t>) return dtype::uint32;
-  else if constexpr (std::is_same_v<T, std::int64_t>) return dtype::int64;
-  else if constexpr (std::is_same_v<T, std::uint64_t>) return dtype::uint64;
-  else if constexpr (std::is_same_v<T, half>) return dtype::float16;
-  else if constexpr (std::is_same_v<T, float>) return dtype::float32;
-  else if constexpr (std::is_same_v<T, double>) return dtype::float64;
-  else return dtype::bfloat16;
+  if constexpr (std::is_same_v<T, std::int8_t>)
+    return dtype::int8;
+  else if constexpr (std::is_same_v<T, std::uint8_t>)
+    return dtype::uint8;
+  else if constexpr (std::is_same_v<T, std::int32_t>)
+    return dtype::int32;
+  else if constexpr (std::is_same_v<T, std::uint32_t>)
+    return dtype::uint32;
+  else if constexpr (std::is_same_v<T, std::int64_t>)
+    return dtype::int64;
+  else if constexpr (std::is_same_v<T, std::uint64_t>)
+    return dtype::uint64;
+  else if constexpr (std::is_same_v<T, half>)
+    return dtype::float16;
+  else if constexpr (std::is_same_v<T, float>)
+    return dtype::float32;
+  else if constexpr (std::is_same_v<T, double>)
+    return dtype::float64;
+  else
+    return dtype::bfloat16;
 }
 
 }}  // namespace topocoll::v0

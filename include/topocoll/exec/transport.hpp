@@ -7,7 +7,6 @@
 #include <optional>
 #include <span>
 #include <string>
-
 #include <topocoll/core/deadline.hpp>
 #include <topocoll/core/ids.hpp>
 #include <topocoll/core/result.hpp>
@@ -61,28 +60,53 @@ struct ticket {
 /// - `abort` may be called from any thread and makes every wait of every rank return within a second;
 /// - one thread at a time uses a transport, but for `abort`.
 template <class T>
-concept Transport = std::movable<T> && requires(T& t, const T& ct, std::span<const outgoing> out, std::span<const incoming> in,
-                                                std::span<const ticket> pending, deadline d, const std::string& why) {
+concept Transport = std::movable<T> &&
+    requires(T& t, const T& ct, std::span<const outgoing> out, std::span<const incoming> in,
+             std::span<const ticket> pending, deadline d, const std::string& why) {
   { ct.rank() } -> std::same_as<rank_id>;
   { ct.size() } -> std::same_as<std::uint32_t>;
   { ct.channels() } -> std::same_as<std::uint32_t>;  ///< channel numbers are 0 to channels()-1; at least 2
   { t.post(out, in) } -> std::same_as<result<ticket>>;
   { t.wait_any(pending, d) } -> std::same_as<result<std::size_t>>;
-  { t.abort(why) } noexcept;
+  { t.abort(why) }
+  noexcept;
 };
 
 /// Says in words what keeps `T` from being a `Transport`.
 template <class T>
 constexpr void require_transport() {
   static_assert(std::movable<T>, "a Transport can be moved");
-  static_assert(requires(const T& t) { { t.rank() } -> std::same_as<rank_id>; }, "a Transport has rank() const returning rank_id");
-  static_assert(requires(const T& t) { { t.size() } -> std::same_as<std::uint32_t>; }, "a Transport has size() const returning std::uint32_t");
-  static_assert(requires(const T& t) { { t.channels() } -> std::same_as<std::uint32_t>; }, "a Transport has channels() const returning std::uint32_t");
-  static_assert(requires(T& t, std::span<const outgoing> o, std::span<const incoming> i) { { t.post(o, i) } -> std::same_as<result<ticket>>; },
-                "a Transport has post(span<const outgoing>, span<const incoming>) returning result<ticket>");
-  static_assert(requires(T& t, std::span<const ticket> p, deadline d) { { t.wait_any(p, d) } -> std::same_as<result<std::size_t>>; },
-                "a Transport has wait_any(span<const ticket>, deadline) returning result<std::size_t>");
-  static_assert(requires(T& t, const std::string& why) { { t.abort(why) } noexcept; }, "a Transport has abort(const std::string&) noexcept");
+  static_assert(
+      requires(const T& t) {
+        { t.rank() } -> std::same_as<rank_id>;
+      },
+      "a Transport has rank() const returning rank_id");
+  static_assert(
+      requires(const T& t) {
+        { t.size() } -> std::same_as<std::uint32_t>;
+      },
+      "a Transport has size() const returning std::uint32_t");
+  static_assert(
+      requires(const T& t) {
+        { t.channels() } -> std::same_as<std::uint32_t>;
+      },
+      "a Transport has channels() const returning std::uint32_t");
+  static_assert(
+      requires(T & t, std::span<const outgoing> o, std::span<const incoming> i) {
+        { t.post(o, i) } -> std::same_as<result<ticket>>;
+      },
+      "a Transport has post(span<const outgoing>, span<const incoming>) returning result<ticket>");
+  static_assert(
+      requires(T & t, std::span<const ticket> p, deadline d) {
+        { t.wait_any(p, d) } -> std::same_as<result<std::size_t>>;
+      },
+      "a Transport has wait_any(span<const ticket>, deadline) returning result<std::size_t>");
+  static_assert(
+      requires(T & t, const std::string& why) {
+        { t.abort(why) }
+        noexcept;
+      },
+      "a Transport has abort(const std::string&) noexcept");
   static_assert(Transport<T>);
 }
 

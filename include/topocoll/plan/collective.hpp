@@ -7,7 +7,6 @@
 #include <cstdint>
 #include <optional>
 #include <string_view>
-
 #include <topocoll/core/ids.hpp>
 
 namespace topocoll { inline namespace v0 {
@@ -16,7 +15,8 @@ namespace topocoll { inline namespace v0 {
 enum class collective_kind : std::uint8_t { all_reduce, all_gather, reduce_scatter, broadcast, reduce, all_to_all };
 
 [[nodiscard]] constexpr std::string_view to_string(collective_kind k) {
-  constexpr std::string_view words[] = {"all_reduce", "all_gather", "reduce_scatter", "broadcast", "reduce", "all_to_all"};
+  constexpr std::string_view words[] = {"all_reduce", "all_gather", "reduce_scatter",
+                                        "broadcast",  "reduce",     "all_to_all"};
   return words[static_cast<std::size_t>(k)];
 }
 [[nodiscard]] constexpr std::optional<collective_kind> parse_collective(std::string_view word) {
@@ -54,11 +54,23 @@ concept Collective = requires {
   { C::kind } -> std::convertible_to<collective_kind>;
 };
 
-struct all_reduce { static constexpr collective_kind kind = collective_kind::all_reduce; };
-struct all_gather { static constexpr collective_kind kind = collective_kind::all_gather; };
-struct reduce_scatter { static constexpr collective_kind kind = collective_kind::reduce_scatter; };
-struct broadcast { static constexpr collective_kind kind = collective_kind::broadcast; };
-struct reduce { static constexpr collective_kind kind = collective_kind::reduce; };
-struct all_to_all { static constexpr collective_kind kind = collective_kind::all_to_all; };
+struct all_reduce {
+  static constexpr collective_kind kind = collective_kind::all_reduce;
+};
+struct all_gather {
+  static constexpr collective_kind kind = collective_kind::all_gather;
+};
+struct reduce_scatter {
+  static constexpr collective_kind kind = collective_kind::reduce_scatter;
+};
+struct broadcast {
+  static constexpr collective_kind kind = collective_kind::broadcast;
+};
+struct reduce {
+  static constexpr collective_kind kind = collective_kind::reduce;
+};
+struct all_to_all {
+  static constexpr collective_kind kind = collective_kind::all_to_all;
+};
 
 }}  // namespace topocoll::v0

@@ -8,7 +8,6 @@
 #include <string>
 #include <utility>
 #include <vector>
-
 #include <topocoll/core/finding.hpp>
 #include <topocoll/core/ids.hpp>
 #include <topocoll/core/result.hpp>
@@ -24,8 +23,8 @@ struct node {
   /// host's name and a slash: "node7/pci:0000:1b:00.0", "node7/numa:0", "node7/memory:0", "node7/nvswitch",
   /// "node7/net:mlx5_0/1"; fabric things stand alone: "switch:0x248a070300f8d2c0", "leaf:3".
   std::string key;
-  std::string name;  ///< short name for people: "GPU 3", "mlx5_0", "leaf 2"
-  std::string host;  ///< host that it sits in; empty for fabric switches
+  std::string name;                          ///< short name for people: "GPU 3", "mlx5_0", "leaf 2"
+  std::string host;                          ///< host that it sits in; empty for fabric switches
   std::optional<std::uint32_t> index;        ///< the number that drivers and users give it (GPU index, leaf number)
   std::optional<std::uint32_t> global_rank;  ///< rank written in the source, if any
   std::optional<std::uint32_t> numa;         ///< NUMA domain; empty when the source does not know (-1 in sysfs)
@@ -39,13 +38,13 @@ struct node {
 struct link {
   node_id from, to;
   link_kind kind = link_kind::pcie;
-  std::uint32_t generation = 0;               ///< PCIe generation 1 to 7, NVLink generation; 0 when unknown
-  std::uint32_t lanes = 0;                    ///< PCIe width, lanes of a port, number of bonded NVLinks; 0 when unknown
-  std::optional<bytes_per_second> nominal;    ///< best that both ends can do, raw line rate of this direction
-  std::optional<bytes_per_second> current;    ///< what it has trained to or is set to now; empty when not told
-  bytes_per_second capacity{};                ///< what models use, > 0 unless the link is dead; see `how` and `reason`
-  trust how = trust::reported;                ///< how far `capacity` is to be trusted
-  std::string reason;                         ///< why, when `how` is derived or assumed: "width 0 taken as 16"
+  std::uint32_t generation = 0;             ///< PCIe generation 1 to 7, NVLink generation; 0 when unknown
+  std::uint32_t lanes = 0;                  ///< PCIe width, lanes of a port, number of bonded NVLinks; 0 when unknown
+  std::optional<bytes_per_second> nominal;  ///< best that both ends can do, raw line rate of this direction
+  std::optional<bytes_per_second> current;  ///< what it has trained to or is set to now; empty when not told
+  bytes_per_second capacity{};              ///< what models use, > 0 unless the link is dead; see `how` and `reason`
+  trust how = trust::reported;              ///< how far `capacity` is to be trusted
+  std::string reason;                       ///< why, when `how` is derived or assumed: "width 0 taken as 16"
 };
 
 /// What one source could tell: link ends are positions in `nodes`. Not yet checked.

@@ -53,17 +53,16 @@ enum class path_class : std::uint8_t {
 
 [[nodiscard]] constexpr const char* to_string(node_kind k) {
   constexpr const char* words[] = {"gpu",      "cpu", "host_memory", "pcie_root", "pcie_switch", "pcie_device",
-                                        "nvswitch", "nic", "nic_port",    "leaf",      "spine",       "core_switch"};
+                                   "nvswitch", "nic", "nic_port",    "leaf",      "spine",       "core_switch"};
   return words[static_cast<std::size_t>(k)];
 }
 [[nodiscard]] constexpr const char* to_string(link_kind k) {
   constexpr const char* words[] = {"pcie",   "nvlink",   "xgmi",       "c2c",     "cpu",
-                                        "memory", "internal", "infiniband", "ethernet"};
+                                   "memory", "internal", "infiniband", "ethernet"};
   return words[static_cast<std::size_t>(k)];
 }
 [[nodiscard]] constexpr const char* to_string(path_class c) {
-  constexpr const char* words[] = {"LOC", "NVL", "NVB", "C2C", "PIX", "PXB",
-                                        "P2C", "PXN", "PHB", "SYS", "NET", "DIS"};
+  constexpr const char* words[] = {"LOC", "NVL", "NVB", "C2C", "PIX", "PXB", "P2C", "PXN", "PHB", "SYS", "NET", "DIS"};
   return words[static_cast<std::size_t>(c)];
 }
 

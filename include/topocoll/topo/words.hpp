@@ -88,7 +88,7 @@ namespace topocoll { inline namespace v0 { namespace topo {
     case link_kind::infiniband: return bits_text(l.nominal.value_or(l.capacity)) + " InfiniBand";
     case link_kind::ethernet: return bits_text(l.nominal.value_or(l.capacity)) + " Ethernet";
   }
-  return "link";
+  return {};
 }
 
 /// What lies below a PCIe link, away from the CPU.

@@ -168,9 +168,9 @@ inline void kill_all(std::vector<rank_process>& all, int signal) {
 
 inline result<std::vector<rank_exit>> run_rank_processes(std::uint32_t ranks, const local_options& options,
                                                          rank_body body, void* context, deadline until) {
+  const seconds start = steady_clock::now();
   auto group = shm_group::create(ranks, options.group);
   if (!group) return std::move(group).error();
-  const seconds start = steady_clock::now();
   const pid_t parent = ::getpid();
   const held_signals held;
   std::vector<rank_process> all(ranks);

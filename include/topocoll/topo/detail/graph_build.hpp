@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <string>
 #include <utility>
-
 #include <topocoll/topo/graph.hpp>
 
 namespace topocoll { inline namespace v0 { namespace topo {
@@ -30,12 +29,14 @@ inline result<graph> graph::from(fragment f) {
   g.first_out_.assign(n + 1, 0);
   for (const link& l : g.links_) {
     if (l.from.value >= n || l.to.value >= n)
-      return fail(errc::malformed_input, g.source_ + ": a link joins node " + std::to_string(l.from.value) + " to node " +
-                                             std::to_string(l.to.value) + ", but there are only " + std::to_string(n));
+      return fail(errc::malformed_input, g.source_ + ": a link joins node " + std::to_string(l.from.value) +
+                                             " to node " + std::to_string(l.to.value) + ", but there are only " +
+                                             std::to_string(n));
     if (l.from == l.to)
       return fail(errc::malformed_input, g.source_ + ": a link joins '" + g.at(l.from).key + "' to itself");
     if (!(l.capacity.value >= 0) || l.capacity.value > 1e300)
-      return fail(errc::malformed_input, g.source_ + ": the link from '" + g.at(l.from).key + "' to '" + g.at(l.to).key +
+      return fail(errc::malformed_input, g.source_ + ": the link from '" + g.at(l.from).key + "' to '" +
+                                             g.at(l.to).key +
                                              "' has a capacity that is not a number of bytes per second");
     ++g.first_out_[l.from.value + 1];
   }
@@ -47,7 +48,8 @@ inline result<graph> graph::from(fragment f) {
 }
 
 inline std::optional<node_id> graph::find(const std::string& key) const {
-  const auto it = std::ranges::lower_bound(by_key_, key, {}, [&](node_id v) -> const std::string& { return at(v).key; });
+  const auto it =
+      std::ranges::lower_bound(by_key_, key, {}, [&](node_id v) -> const std::string& { return at(v).key; });
   if (it == by_key_.end() || at(*it).key != key) return std::nullopt;
   return *it;
 }
