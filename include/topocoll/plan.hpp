@@ -12,6 +12,7 @@
 #include <topocoll/plan/planners.hpp>
 #include <topocoll/plan/problem.hpp>
 #include <topocoll/plan/program.hpp>
+#include <topocoll/plan/proof.hpp>
 #include <topocoll/plan/schedule.hpp>
 #include <topocoll/plan/simulate.hpp>
 #include <topocoll/plan/synth/binary_tree.hpp>

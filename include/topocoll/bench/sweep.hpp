@@ -177,11 +177,11 @@ class sweep {
         std::fill_n(b.out, b.out_size, std::byte{0xff});
       const bool reads = config_.collective != collective_kind::broadcast || comm_.rank() == config_.root;
       if (reads)
-        data.fill(comm_.rank(), {b.in, b.in_size});
+        data.fill(comm_.rank(), std::span(b.in, b.in_size));
       else
         std::fill_n(b.in, b.in_size, std::byte{0xff});
       if (auto ran = once(b, r.count); !ran) return std::move(ran).error();
-      wrong += data.wrong(comm_.rank(), {b.out, b.out_size});
+      wrong += data.wrong(comm_.rank(), std::span<const std::byte>(b.out, b.out_size));
     }
     if (config_.checked > 0) {
       std::vector<std::uint64_t> all(1);

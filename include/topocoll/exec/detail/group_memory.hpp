@@ -84,7 +84,7 @@ struct alignas(cache_line) group_header {
   std::uint64_t mark;
   std::uint32_t ranks;
   std::uint32_t channels;
-  std::uint32_t slots;
+  std::uint32_t slot_count;
   std::uint32_t slot_bytes;
   std::uint64_t total_bytes;
   std::atomic<std::uint32_t> ready;     // 1 when everything above and all records are written
@@ -127,7 +127,7 @@ struct alignas(cache_line) lane_control {
 struct group_shape {
   std::uint32_t ranks = 0;
   std::uint32_t channels = 0;
-  std::uint32_t slots = 0;
+  std::uint32_t slot_count = 0;
   std::uint32_t slot_bytes = 0;
 
   // 8 slots: a sender fills one while the receiver empties another, with some slack for the scheduler. 32 KiB: larger
@@ -163,10 +163,10 @@ struct group_shape {
   [[nodiscard]] std::uint64_t controls_at() const { return records_at() + ranks * sizeof(rank_record); }
   [[nodiscard]] std::uint64_t headers_at() const { return controls_at() + lanes() * sizeof(lane_control); }
   [[nodiscard]] std::uint64_t payload_at() const {
-    const std::uint64_t end = headers_at() + lanes() * slots * sizeof(slot_header);
+    const std::uint64_t end = headers_at() + lanes() * slot_count * sizeof(slot_header);
     return (end + 4095) / 4096 * 4096;
   }
-  [[nodiscard]] std::uint64_t total() const { return payload_at() + lanes() * slots * std::uint64_t{slot_bytes}; }
+  [[nodiscard]] std::uint64_t total() const { return payload_at() + lanes() * slot_count * std::uint64_t{slot_bytes}; }
 };
 
 /// One lane: messages from one rank to another on one channel.
@@ -190,7 +190,7 @@ class group_memory {
     h->mark = layout_mark;
     h->ranks = shape_.ranks;
     h->channels = shape_.channels;
-    h->slots = shape_.slots;
+    h->slot_count = shape_.slot_count;
     h->slot_bytes = shape_.slot_bytes;
     h->total_bytes = shape_.total();
     for (std::uint32_t r = 0; r < shape_.ranks; ++r) {
@@ -217,8 +217,8 @@ class group_memory {
         (std::uint64_t{to} * (shape_.ranks - 1) + (from < to ? from : from - 1)) * shape_.channels + channel;
     std::byte* base = mapping_.data();
     return {reinterpret_cast<lane_control*>(base + shape_.controls_at() + n * sizeof(lane_control)),
-            reinterpret_cast<slot_header*>(base + shape_.headers_at() + n * shape_.slots * sizeof(slot_header)),
-            base + shape_.payload_at() + n * shape_.slots * shape_.slot_bytes};
+            reinterpret_cast<slot_header*>(base + shape_.headers_at() + n * shape_.slot_count * sizeof(slot_header)),
+            base + shape_.payload_at() + n * shape_.slot_count * shape_.slot_bytes};
   }
 
   /// The process behind a rank, as it introduced itself.

@@ -193,17 +193,17 @@ class lanes {
     return moved;
   }
   [[nodiscard]] bool room_in(out_lane& lane) const {
-    const std::uint32_t slots = memory_.shape().slots;
-    if (lane.filled - lane.consumed_seen < slots) return true;
+    const std::uint32_t slot_count = memory_.shape().slot_count;
+    if (lane.filled - lane.consumed_seen < slot_count) return true;
     lane.consumed_seen = lane.view.control->consumed.load(std::memory_order_acquire);
-    return lane.filled - lane.consumed_seen < slots;
+    return lane.filled - lane.consumed_seen < slot_count;
   }
   bool fill(out_lane& lane) {
     const group_shape& shape = memory_.shape();
     bool moved = false;
     while (!lane.todo.empty() && room_in(lane)) {
       message& m = messages_[lane.todo.first];
-      slot_header& slot = lane.view.headers[lane.filled % shape.slots];
+      slot_header& slot = lane.view.headers[lane.filled % shape.slot_count];
       slot.tag = m.tag;
       slot.size = m.size;
       moved = true;
@@ -219,7 +219,7 @@ class lanes {
         m.done = m.size;
       } else {
         const std::uint64_t piece = std::min<std::uint64_t>(shape.slot_bytes, m.size - m.done);
-        std::memcpy(lane.view.payload + (lane.filled % shape.slots) * shape.slot_bytes, m.from + m.done, piece);
+        std::memcpy(lane.view.payload + (lane.filled % shape.slot_count) * shape.slot_bytes, m.from + m.done, piece);
         m.done += piece;
       }
       slot.sequence.store(++lane.filled, std::memory_order_release);
@@ -262,7 +262,7 @@ class lanes {
     bool moved = false;
     while (!lane.todo.empty()) {
       message& m = messages_[lane.todo.first];
-      slot_header& slot = lane.view.headers[lane.consumed % shape.slots];
+      slot_header& slot = lane.view.headers[lane.consumed % shape.slot_count];
       if (slot.sequence.load(std::memory_order_acquire) != lane.consumed + 1) break;
       if (m.done == 0 && (slot.tag != m.tag || slot.size != m.size)) {
         refuse(m, slot, peer, channel);
@@ -284,7 +284,7 @@ class lanes {
       } else if (m.size <= slot_header::short_bytes) {
         take(m, slot.data, m.size);
       } else {
-        take(m, lane.view.payload + (lane.consumed % shape.slots) * shape.slot_bytes,
+        take(m, lane.view.payload + (lane.consumed % shape.slot_count) * shape.slot_bytes,
              std::min<std::uint64_t>(shape.slot_bytes, m.size - m.done));
       }
       lane.view.control->consumed.store(++lane.consumed, std::memory_order_release);
@@ -329,7 +329,8 @@ class lanes {
 
   void revoke(out_lane& lane, const message& m) {
     if (lane.view.control->consumed.load(std::memory_order_acquire) > m.done) return;
-    auto& lent = *std::launder(reinterpret_cast<lent_message*>(lane.view.headers[m.done % memory_.shape().slots].data));
+    auto& lent =
+        *std::launder(reinterpret_cast<lent_message*>(lane.view.headers[m.done % memory_.shape().slot_count].data));
     std::uint32_t offered = lent_offered;
     if (lent.claim.compare_exchange_strong(offered, lent_revoked, std::memory_order_acq_rel)) return;
     // A thread of this process is in the middle of reading: it needs no more than the time of one copy.

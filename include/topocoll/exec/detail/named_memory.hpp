@@ -224,7 +224,7 @@ inline constexpr seconds look_again_after{0.002};
     const int file = segment->first.get();
     if (rank != 0) {
       const auto& h = *std::launder(reinterpret_cast<const group_header*>(segment->second.data()));
-      *shape = {h.ranks, h.channels, h.slots, h.slot_bytes};
+      *shape = {h.ranks, h.channels, h.slot_count, h.slot_bytes};
     }
     const auto group = std::make_shared<group_memory>(std::move(segment->second), *shape, false);
     if (rank == 0) group->write_header();

@@ -58,7 +58,7 @@ class contribution_sets {
   template <class Entry>
   class table {
    public:
-    explicit table(std::size_t slots) : slots_(slots, empty) {}
+    explicit table(std::size_t slot_count) : slots_(slot_count, empty) {}
     template <class Same>
     [[nodiscard]] const std::uint32_t* find(std::uint64_t hash, Same&& same) const {
       for (std::size_t i = hash & (slots_.size() - 1); slots_[i] != empty; i = (i + 1) & (slots_.size() - 1))

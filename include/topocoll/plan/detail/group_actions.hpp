@@ -42,7 +42,7 @@ struct action {
 /// The actions of one member in order of rounds, and the memory that they need beside the buffers.
 struct member_actions {
   std::vector<action> list;
-  std::uint32_t slots = 0;        ///< each as long as the longest interval that is put into one
+  std::uint32_t slot_count = 0;   ///< each as long as the longest interval that is put into one
   std::uint32_t slot_length = 0;  ///< in units
   std::uint32_t rounds = 0;       ///< of the whole group
 };
@@ -81,8 +81,8 @@ class member_walk {
   void put_part(act what, std::uint32_t round, std::uint32_t peer, std::uint32_t part, std::uint32_t slot = 0) {
     put(what, round, peer, bounds_[part], bounds_[part + 1], slot);
   }
-  void need_slots(std::uint32_t slots, std::uint32_t length) {
-    out_.slots = std::max(out_.slots, slots);
+  void need_slots(std::uint32_t slot_count, std::uint32_t length) {
+    out_.slot_count = std::max(out_.slot_count, slot_count);
     out_.slot_length = std::max(out_.slot_length, length);
   }
   [[nodiscard]] std::uint32_t longest_part() const {

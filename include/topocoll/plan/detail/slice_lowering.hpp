@@ -56,7 +56,7 @@ class slice_lowering {
       if (me == group.members.end()) continue;
       const member_actions mine = actions_of(st, group, static_cast<std::uint32_t>(me - group.members.begin()), slice_);
       for (const action& a : mine.list) tasks.push_back({a, group, temporary, mine.slot_length});
-      temporary += mine.slots * mine.slot_length;
+      temporary += mine.slot_count * mine.slot_length;
     }
     last_write_.resize(std::max<std::size_t>(last_write_.size(), units_ * 2 + temporary), none);
     first_reader_.resize(last_write_.size(), none);

@@ -14,7 +14,7 @@
 #include <topocoll/plan/collective.hpp>
 #include <topocoll/plan/detail/contribution_sets.hpp>
 #include <topocoll/plan/program.hpp>
-#include <topocoll/plan/verify.hpp>
+#include <topocoll/plan/proof.hpp>
 
 namespace topocoll { inline namespace v0 { namespace plan { namespace detail {
 

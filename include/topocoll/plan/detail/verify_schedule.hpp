@@ -10,7 +10,6 @@
 #include <utility>
 #include <vector>
 #include <topocoll/plan/detail/contribution_sets.hpp>
-#include <topocoll/plan/detail/verify_programs.hpp>
 #include <topocoll/plan/lower.hpp>
 #include <topocoll/plan/schedule.hpp>
 #include <topocoll/plan/verify.hpp>
