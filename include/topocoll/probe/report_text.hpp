@@ -22,7 +22,7 @@ namespace topocoll { inline namespace v0 { namespace probe {
 [[nodiscard]] std::string memory_text(const report& r);
 /// What was planned, and why.
 [[nodiscard]] std::string plans_text(const report& r);
-/// Table of the collectives that ran, each beside what memory allows.
+/// Table of the collectives that ran, each beside what the model expects of memory.
 [[nodiscard]] std::string collectives_text(const report& r);
 /// Every check with its answer: failures first, then undecided, passed, not measured.
 [[nodiscard]] std::string verdicts_text(const report& r);

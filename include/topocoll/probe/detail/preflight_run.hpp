@@ -168,7 +168,7 @@ inline void judge_bandwidth(report& r, const collective_sample& s, std::optional
   v.measured = c.measured;
   v.expected = *expected;
   v.sentence = what + " reaches " + to_string(c.measured) + " busbw, " + percent_of(c.measured / *expected) +
-               " of the " + to_string(*expected) + " that the measured memory allows";
+               " of the " + to_string(*expected) + " that the model expects of the measured copy rate";
   v.evidence = std::to_string(s.time.count) + " samples, spread " + percent_of(c.noise) +
                (repeated ? ", better of two runs" : "") + "; " + memory.evidence;
   if (is != state::healthy) {
@@ -272,7 +272,9 @@ inline void run_collectives(report& r, std::vector<planned>& points, const prefl
                   " x size in all, n = " + std::to_string(options.ranks) +
                   "; every byte is copied into and out of shared memory, at the copy rate of " +
                   counted(memory.cores, "core") +
-                  " measured for this working set; reductions at their measured rate, latencies of the plan added";
+                  " measured for this working set; reductions at their measured rate, latencies of the plan added; "
+                  "caches that keep "
+                  "what is handed over can save up to half, so more than 100 % is possible";
     f.checked = s.checked;
     f.wrong = s.wrong;
     r.collectives.push_back(std::move(f));
