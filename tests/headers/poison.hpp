@@ -33,8 +33,6 @@
 #define Bool "poisoned: macro of <X11/Xlib.h>"
 #define Status "poisoned: macro of <X11/Xlib.h>"
 #define Success "poisoned: macro of <X11/X.h>"
-#define near "poisoned: macro of <windows.h>"
-#define far "poisoned: macro of <windows.h>"
 #define small "poisoned: macro of <rpcndr.h>"
 #define interface "poisoned: macro of <objbase.h>"
 #define ERROR "poisoned: macro of <wingdi.h>"
