@@ -69,7 +69,7 @@ class router {
   template <class Use>
   [[nodiscard]] bool route(node_id a, node_id b, Use use) {
     return route(a, b, use,
-                 [&](std::uint32_t number, double share) { give_hop(fabric_[number], nullptr, share, use); });
+                 [&](std::uint32_t number, double share) { use_links(fabric_[number], nullptr, share, use); });
   }
 
   /// The same, but what lies between the switches that two hosts plug into is told as the number of a bundle: many pairs of
@@ -81,7 +81,7 @@ class router {
     if (from != no_host && from == to) {
       const local_path& p = store_[inside(from, local_[a.value], local_[b.value])];
       if (p.cost != unreachable) {
-        give_hop(p, links_of(from), 1.0, use);
+        use_links(p, links_of(from), 1.0, use);
         return true;
       }
     } else if (from != no_host && to != no_host) {
@@ -89,25 +89,25 @@ class router {
       if (!combos_.empty()) {
         const double share = 1.0 / static_cast<double>(combos_.size());
         for (const combo& c : combos_) {
-          give_hop(store_[c.up], links_of(from), share, use);
+          use_links(store_[c.up], links_of(from), share, use);
           use(c.exit, share);
           if (!fabric_[c.across].parts.empty()) use_bundle(c.across, share);
           use(c.entry, share);
-          give_hop(store_[c.down], links_of(to), share, use);
+          use_links(store_[c.down], links_of(to), share, use);
         }
         return true;
       }
     }
     const local_path& p = anywhere(a, b);
     if (p.cost == unreachable) return false;
-    give_hop(p, nullptr, 1.0, use);
+    use_links(p, nullptr, 1.0, use);
     return true;
   }
 
   /// Calls `use(link_id, share)` for the links of a bundle that `route` told of.
   template <class Use>
   void open_bundle(std::uint32_t number, Use use) const {
-    give_hop(fabric_[number], nullptr, 1.0, use);
+    use_links(fabric_[number], nullptr, 1.0, use);
   }
 
  private:
@@ -166,7 +166,7 @@ class router {
   }
 
   template <class Use>
-  static void give_hop(const local_path& p, const std::uint32_t* base, double share, Use& use) {
+  static void use_links(const local_path& p, const std::uint32_t* base, double share, Use& use) {
     for (const part& x : p.parts) use(link_id{base == nullptr ? x.link : base[x.link]}, share * x.share);
   }
 
