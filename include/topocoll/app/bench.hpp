@@ -25,6 +25,7 @@
 #include <topocoll/bench/nccl_style.hpp>
 #include <topocoll/bench/sweep.hpp>
 #include <topocoll/core/result.hpp>
+#include <topocoll/core/sequence.hpp>
 #include <topocoll/exec/launch.hpp>
 #include <topocoll/exec/local.hpp>
 #include <topocoll/exec/shm.hpp>
@@ -290,8 +291,8 @@ template <Transport T, class Say>
     complain(err, why);
     facts.errors.push_back(why);
     const bool refused =
-        rows.empty() && std::ranges::none_of(*exits, [](const rank_exit& e) { return e.signal != 0; }) &&
-        std::ranges::any_of(*exits, [](const rank_exit& e) {
+        rows.empty() && seq::none_of(*exits, [](const rank_exit& e) { return e.signal != 0; }) &&
+        seq::any_of(*exits, [](const rank_exit& e) {
           return !e.outcome && (e.outcome.error().code == errc::invalid_argument ||
                                 e.outcome.error().code == errc::unsupported || e.outcome.error().code == errc::system);
         });

@@ -212,8 +212,8 @@ class sweep {
   [[nodiscard]] double averaged(std::span<const double> times) const {
     switch (config_.average) {
       case averaging::rank0: return times.front();
-      case averaging::least: return *std::ranges::min_element(times);
-      case averaging::most: return *std::ranges::max_element(times);
+      case averaging::least: return *std::min_element(times.begin(), times.end());
+      case averaging::most: return *std::max_element(times.begin(), times.end());
       case averaging::mean: break;
     }
     double sum = 0;

@@ -2,10 +2,10 @@
 #pragma once
 // A value or the reason why there is none.
 #include <exception>
+#include <new>
 #include <string>
 #include <type_traits>
 #include <utility>
-#include <variant>
 
 namespace topocoll { inline namespace v0 {
 
@@ -63,21 +63,35 @@ class [[nodiscard]] result {
  public:
   using value_type = T;
 
-  result(T value) : state_(std::in_place_index<0>, std::move(value)) {}
-  result(failure f) : state_(std::in_place_index<1>, std::move(f)) {}
+  result(T value) : value_(std::move(value)), holds_value_(true) {}
+  result(failure f) : failure_(std::move(f)), holds_value_(false) {}
+  result(result&& other) noexcept(std::is_nothrow_move_constructible_v<T>) : holds_value_(other.holds_value_) {
+    fill(std::move(other));
+  }
+  result(const result& other) requires std::is_copy_constructible_v<T> : holds_value_(other.holds_value_) {
+    fill(other);
+  }
+  /// Takes over what `other` holds, a copy or a moved one.
+  result& operator=(result other) noexcept(std::is_nothrow_move_constructible_v<T>) {
+    clear();
+    holds_value_ = other.holds_value_;
+    fill(std::move(other));
+    return *this;
+  }
+  ~result() { clear(); }
 
-  [[nodiscard]] explicit operator bool() const noexcept { return state_.index() == 0; }
+  [[nodiscard]] explicit operator bool() const noexcept { return holds_value_; }
 
   /// Precondition of `*` and `->`: the result holds a value.
-  [[nodiscard]] T& operator*() & { return *std::get_if<0>(&state_); }
-  [[nodiscard]] const T& operator*() const& { return *std::get_if<0>(&state_); }
-  [[nodiscard]] T&& operator*() && { return std::move(*std::get_if<0>(&state_)); }
-  [[nodiscard]] T* operator->() { return std::get_if<0>(&state_); }
-  [[nodiscard]] const T* operator->() const { return std::get_if<0>(&state_); }
+  [[nodiscard]] T& operator*() & { return value_; }
+  [[nodiscard]] const T& operator*() const& { return value_; }
+  [[nodiscard]] T&& operator*() && { return std::move(value_); }
+  [[nodiscard]] T* operator->() { return &value_; }
+  [[nodiscard]] const T* operator->() const { return &value_; }
 
   /// Precondition: the result holds a failure.
-  [[nodiscard]] const failure& error() const& { return *std::get_if<1>(&state_); }
-  [[nodiscard]] failure&& error() && { return std::move(*std::get_if<1>(&state_)); }
+  [[nodiscard]] const failure& error() const& { return failure_; }
+  [[nodiscard]] failure&& error() && { return std::move(failure_); }
 
 #if defined(__cpp_exceptions)
   /// The value, or throws `failed`.
@@ -96,7 +110,26 @@ class [[nodiscard]] result {
 #endif
 
  private:
-  std::variant<T, failure> state_;
+  template <class Other>
+  void fill(Other&& other) {
+    if (holds_value_)
+      ::new (static_cast<void*>(&value_)) T(std::forward<Other>(other).value_);
+    else
+      ::new (static_cast<void*>(&failure_)) failure(std::forward<Other>(other).failure_);
+  }
+  void clear() noexcept {
+    if (holds_value_)
+      value_.~T();
+    else
+      failure_.~failure();
+  }
+
+  // A union rather than std::variant, whose tables of visitors cost a compiler 10 ms for every T.
+  union {
+    T value_;
+    failure failure_;
+  };
+  bool holds_value_;
 };
 
 /// Success without a value, or a failure.

@@ -9,6 +9,7 @@
 #include <vector>
 #include <topocoll/core/deadline.hpp>
 #include <topocoll/core/result.hpp>
+#include <topocoll/core/sequence.hpp>
 #include <topocoll/io/recording.hpp>
 #include <topocoll/io/tree.hpp>
 #include <topocoll/read/sysfs.hpp>
@@ -134,8 +135,7 @@ template <io::FileTree Tree>
   for (const char* top : {"/sys", "/proc"})  // also when nothing below is looked at
     if (tree.list(top)) lines.push_back(io::recorded_directory(top));
   static_cast<void>(read::sysfs_machine_of(traced_tree<Tree>(tree, lines, mask), until));
-  std::sort(lines.begin(), lines.end());
-  lines.erase(std::unique(lines.begin(), lines.end()), lines.end());
+  seq::sort_unique(lines);
   std::string text = "# topocoll recording 1\n";
   if (!host.empty()) text += "# host " + host + "\n";
   for (const std::string& line : lines) text += line;

@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 #include <topocoll/core/result.hpp>
+#include <topocoll/core/sequence.hpp>
 #include <nlohmann/json.hpp>
 
 namespace topocoll { inline namespace v0 { namespace io {
@@ -141,7 +142,7 @@ class json_builder {
   bool end_object() {
     std::vector<const std::string*> names;
     for (const auto& field : open_.back()->get_ref<const json::object_t&>()) names.push_back(&field.first);
-    std::ranges::sort(names, {}, [](const std::string* name) -> const std::string& { return *name; });
+    seq::sort_by(names, [](const std::string* name) -> const std::string& { return *name; });
     for (std::size_t i = 1; i < names.size(); ++i)
       if (*names[i] == *names[i - 1]) {
         why_ = fail(errc::malformed_input, place() + ": the name '" + *names[i] + "' appears twice in one object",
@@ -156,7 +157,7 @@ class json_builder {
     // `position` counts the bytes taken so far, so the offending one is before it.
     const std::size_t at = std::min(position == 0 ? 0 : position - 1, text_.size());
     const std::string_view before = text_.substr(0, at);
-    const auto line = 1 + std::ranges::count(before, '\n');
+    const auto line = 1 + std::count(before.begin(), before.end(), '\n');
     const auto start = before.rfind('\n');
     const std::size_t column = at - (start == std::string_view::npos ? 0 : start + 1) + 1;
     std::string what = std::string(where_) + ':' + std::to_string(line) + ':' + std::to_string(column) + ": not JSON: ";

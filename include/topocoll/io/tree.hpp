@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 #include <topocoll/core/result.hpp>
+#include <topocoll/core/sequence.hpp>
 #include <topocoll/core/units.hpp>
 
 namespace topocoll { inline namespace v0 { namespace io {
@@ -129,7 +130,7 @@ class live_tree {
       if (name != "." && name != "..") names.emplace_back(name);
     }
     ::closedir(directory);
-    std::sort(names.begin(), names.end());
+    seq::sort(names);
     return names;
   }
 

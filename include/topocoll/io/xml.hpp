@@ -159,6 +159,8 @@ inline result<xml_element> parse_xml(std::string_view text, std::string_view ori
         return refuse(at, std::string("<") + n.name() + "> has more than 256 attributes");
       s.made.attributes.push_back({a.name(), a.value()});
     }
+    for (pugi::xml_node inside = n.first_child(); inside; inside = inside.next_sibling())
+      if (inside.type() == pugi::node_pcdata) s.made.text += inside.value();
     open.push_back(std::move(s));
     return {};
   };

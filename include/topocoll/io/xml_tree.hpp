@@ -14,12 +14,13 @@ struct xml_attribute {
   std::string value;
 };
 
-/// One element. Comments, text between elements and processing instructions are not kept.
+/// One element. Comments, processing instructions and blanks between elements are not kept.
 struct xml_element {
   std::string name;
   std::uint32_t line = 0;  ///< line of the opening tag, from 1; 0 when the element was not read from a text
   std::vector<xml_attribute> attributes;  ///< in the order of the text; names are unique
   std::vector<xml_element> children;
+  std::string text{};  ///< character data directly inside, pieces between child elements joined
 
   /// Value of the attribute `wanted`, or null. Cost: O(attributes).
   [[nodiscard]] const std::string* find(std::string_view wanted) const {

@@ -198,7 +198,7 @@ struct point_text {
     const double mine = (steady_clock::now() - start).value / calls;
     if (auto shared = comm.all_gather(std::span(&mine, 1), std::span(all), options()); !shared)
       return std::move(shared).error();
-    return seconds{*std::ranges::max_element(all)};
+    return seconds{*std::max_element(all.begin(), all.end())};
   };
   const auto first = timed(1);
   if (!first) return first.error();

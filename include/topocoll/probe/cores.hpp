@@ -11,6 +11,7 @@
 #include <string_view>
 #include <utility>
 #include <vector>
+#include <topocoll/core/sequence.hpp>
 #include <topocoll/core/units.hpp>
 #include <topocoll/io/file.hpp>
 
@@ -41,8 +42,8 @@ struct core_layout {
   [[nodiscard]] std::vector<std::optional<std::uint32_t>> numa_domains() const {
     std::vector<std::optional<std::uint32_t>> found;
     for (const usable_core& c : cores)
-      if (std::ranges::find(found, c.numa) == found.end()) found.push_back(c.numa);
-    std::ranges::sort(found);
+      if (seq::find(found, c.numa) == found.end()) found.push_back(c.numa);
+    seq::sort(found);
     return found;
   }
 };
@@ -133,12 +134,12 @@ inline core_layout read_core_layout(const std::string& root) {
               detail::system_file(root + "/sys/devices/system/node/node" + std::to_string(domain) + "/cpulist"))
         for (const std::uint32_t c : parse_core_list(*list).value_or(std::vector<std::uint32_t>{}))
           numa_of.emplace_back(c, domain);
-  std::ranges::sort(numa_of);
+  seq::sort(numa_of);
 
   std::vector<std::pair<std::string, std::uint64_t>> caches;  // by the cores that share it, so that each counts once
   for (const std::uint32_t c : numbers) {
     usable_core core{.number = c, .numa = std::nullopt};
-    const auto domain = std::ranges::lower_bound(numa_of, std::pair{c, std::uint32_t{0}});
+    const auto domain = std::lower_bound(numa_of.begin(), numa_of.end(), std::pair{c, std::uint32_t{0}});
     if (domain != numa_of.end() && domain->first == c) core.numa = domain->second;
     layout.cores.push_back(core);
 
@@ -165,8 +166,7 @@ inline core_layout read_core_layout(const std::string& root) {
           caches.emplace_back(*shared, amount->value);
     }
   }
-  std::ranges::sort(caches);
-  caches.erase(std::unique(caches.begin(), caches.end()), caches.end());
+  seq::sort_unique(caches);
   if (!caches.empty()) {
     std::uint64_t sum = 0;
     for (const auto& [sharers, amount] : caches) sum += amount;

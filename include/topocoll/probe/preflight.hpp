@@ -13,6 +13,7 @@
 #include <vector>
 #include <topocoll/core/deadline.hpp>
 #include <topocoll/core/result.hpp>
+#include <topocoll/core/sequence.hpp>
 #include <topocoll/core/units.hpp>
 #include <topocoll/core/units_text.hpp>
 #include <topocoll/plan/choose.hpp>
@@ -155,8 +156,8 @@ inline memory_model probe_memory(report& r, const core_layout& layout, const pre
   std::vector<std::uint32_t> singles;  // one core at a time: all on small machines, else the first of each NUMA domain
   for (const usable_core& c : layout.cores) {
     all.push_back(c.number);
-    const bool first = std::ranges::none_of(
-        layout.cores, [&](const usable_core& o) { return o.numa == c.numa && o.number < c.number; });
+    const bool first =
+        seq::none_of(layout.cores, [&](const usable_core& o) { return o.numa == c.numa && o.number < c.number; });
     if (layout.cores.size() <= 4 || first) singles.push_back(c.number);
   }
   const auto domains = layout.numa_domains();

@@ -9,6 +9,7 @@
 #include <span>
 #include <type_traits>
 #include <vector>
+#include <topocoll/core/sequence.hpp>
 #include <topocoll/core/units.hpp>
 
 namespace topocoll { inline namespace v0 { namespace probe {
@@ -121,7 +122,7 @@ template <Quantity Q>
   std::vector<double> numbers;
   numbers.reserve(samples.size());
   for (const Q& q : samples) numbers.push_back(number_in(q));
-  std::ranges::sort(numbers);
+  seq::sort(numbers);
   return numbers;
 }
 
@@ -135,7 +136,7 @@ template <Quantity Q>
   std::vector<double> away;
   away.reserve(sorted.size());
   for (const double x : sorted) away.push_back(std::abs(x - center));
-  std::ranges::sort(away);
+  seq::sort(away);
   return middle_of_sorted(away);
 }
 

@@ -12,6 +12,7 @@
 #include <vector>
 #include <topocoll/core/finding.hpp>
 #include <topocoll/core/result.hpp>
+#include <topocoll/core/sequence.hpp>
 #include <topocoll/io/xml_tree.hpp>
 #include <topocoll/read/number.hpp>
 #include <topocoll/read/pcie.hpp>
@@ -190,7 +191,7 @@ class nccl_reader {
     attributes out;
     for (const io::xml_attribute& a : e.attributes)
       if (std::find(known.begin(), known.end(), a.name) == known.end()) out.emplace_back(a.name, a.value);
-    std::sort(out.begin(), out.end());
+    seq::sort(out);
     return out;
   }
 

@@ -12,6 +12,7 @@
 #include <vector>
 #include <topocoll/core/finding.hpp>
 #include <topocoll/core/result.hpp>
+#include <topocoll/core/sequence.hpp>
 #include <topocoll/core/units.hpp>
 #include <topocoll/io/json.hpp>
 #include <topocoll/topo/graph.hpp>
@@ -161,7 +162,7 @@ class topology_reader {
   bool index_keys(const io::json_place& top) {
     by_key_.resize(f_.nodes.size());
     for (std::uint32_t i = 0; i < by_key_.size(); ++i) by_key_[i] = {i};
-    std::ranges::sort(by_key_, {}, [this](node_id v) { return std::pair(std::string_view(key_of(v)), v.value); });
+    seq::sort_by(by_key_, [this](node_id v) { return std::pair(std::string_view(key_of(v)), v.value); });
     for (std::size_t i = 1; i < by_key_.size(); ++i)
       if (key_of(by_key_[i]) == key_of(by_key_[i - 1])) {
         const io::json_place nodes = top / "nodes";
@@ -177,8 +178,7 @@ class topology_reader {
   bool end(const io::json& o, const char* name, const io::json_place& at, node_id& v) {
     std::string key;
     if (!required_text(o, name, at, key)) return false;
-    const auto it =
-        std::ranges::lower_bound(by_key_, key, {}, [this](node_id w) -> const std::string& { return key_of(w); });
+    const auto it = seq::lower_bound_by(by_key_, key, [this](node_id w) -> const std::string& { return key_of(w); });
     if (it == by_key_.end() || key_of(*it) != key)
       return refuse(fail(errc::malformed_input, (at / name).text() + ": there is no node with the key '" + key + "'",
                          "add the node, or remove the link"));

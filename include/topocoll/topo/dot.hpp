@@ -7,6 +7,7 @@
 #include <string>
 #include <string_view>
 #include <vector>
+#include <topocoll/core/sequence.hpp>
 #include <topocoll/core/units_text.hpp>
 #include <topocoll/topo/graph.hpp>
 #include <topocoll/topo/groups.hpp>
@@ -91,7 +92,7 @@ enum class drawn : std::uint8_t { arrow, line, nothing };
   for (std::uint32_t e = 0; e < order.size(); ++e) order[e] = e;
   const auto low = [&](std::uint32_t e) { return std::min(g.at(link_id{e}).from, g.at(link_id{e}).to); };
   const auto high = [&](std::uint32_t e) { return std::max(g.at(link_id{e}).from, g.at(link_id{e}).to); };
-  std::ranges::sort(order, [&](std::uint32_t a, std::uint32_t b) {
+  seq::sort(order, [&](std::uint32_t a, std::uint32_t b) {
     if (low(a) != low(b)) return low(a) < low(b);
     if (high(a) != high(b)) return high(a) < high(b);
     return a < b;
@@ -100,8 +101,8 @@ enum class drawn : std::uint8_t { arrow, line, nothing };
   std::vector<std::uint32_t> open;  // links between the current two nodes that have no partner yet
   for (std::size_t i = 0; i < order.size(); ++i) {
     if (i > 0 && (low(order[i]) != low(order[i - 1]) || high(order[i]) != high(order[i - 1]))) open.clear();
-    const auto partner = std::ranges::find_if(
-        open, [&](std::uint32_t e) { return drawn_alike(g.at(link_id{e}), g.at(link_id{order[i]})); });
+    const auto partner =
+        seq::find_if(open, [&](std::uint32_t e) { return drawn_alike(g.at(link_id{e}), g.at(link_id{order[i]})); });
     if (partner == open.end()) {
       open.push_back(order[i]);
       continue;

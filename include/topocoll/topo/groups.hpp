@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 #include <topocoll/core/ids.hpp>
+#include <topocoll/core/sequence.hpp>
 #include <topocoll/topo/graph.hpp>
 #include <topocoll/topo/kinds.hpp>
 
@@ -57,11 +58,11 @@ namespace detail {
 /// True when a cable ends at the NIC or at one of its ports.
 [[nodiscard]] inline bool has_cable(const graph& g, node_id nic) {
   const auto plugged = [&](node_id v) {
-    return std::ranges::any_of(g.out_links(v), [&](link_id e) {
+    return seq::any_of(g.out_links(v), [&](link_id e) {
       return g.at(e).kind == link_kind::infiniband || g.at(e).kind == link_kind::ethernet;
     });
   };
-  return plugged(nic) || std::ranges::any_of(g.out_links(nic), [&](link_id e) {
+  return plugged(nic) || seq::any_of(g.out_links(nic), [&](link_id e) {
            return g.at(e).kind == link_kind::internal && plugged(g.head(e));
          });
 }
@@ -80,7 +81,7 @@ inline std::vector<group> hosts(const graph& g) {
       continue;
     }
     const auto it =
-        std::ranges::lower_bound(by_name, host, {}, [&](std::size_t i) -> const std::string& { return all[i].name; });
+        seq::lower_bound_by(by_name, host, [&](std::size_t i) -> const std::string& { return all[i].name; });
     if (it != by_name.end() && all[*it].name == host) {
       all[*it].nodes.push_back({v});
       continue;
@@ -106,7 +107,7 @@ inline std::vector<group> nvlink_islands(const graph& g) {
         found.push_back(w);
       }
     std::erase_if(found, [&](node_id v) { return g.at(v).kind != node_kind::gpu; });
-    std::ranges::sort(found);
+    seq::sort(found);
     all.push_back({"island " + std::to_string(all.size()), std::move(found)});
   }
   return all;
@@ -121,8 +122,7 @@ inline std::vector<node_id> switches_of(const graph& g, node_id nic) {
   add(nic);
   for (const link_id e : g.out_links(nic))
     if (g.at(e).kind == link_kind::internal) add(g.head(e));
-  std::ranges::sort(found);
-  found.erase(std::unique(found.begin(), found.end()), found.end());
+  seq::sort_unique(found);
   return found;
 }
 
@@ -145,7 +145,7 @@ inline std::vector<rail> rails(const graph& g) {
   for (const node_id v : nics)
     if (detail::has_cable(g, v)) plugged.push_back(v);
   if (!plugged.empty()) nics = std::move(plugged);
-  std::ranges::sort(nics, [&](node_id a, node_id b) {
+  seq::sort(nics, [&](node_id a, node_id b) {
     const node& x = g.at(a);
     const node& y = g.at(b);
     if (x.host != y.host) return x.host < y.host;
@@ -167,9 +167,8 @@ inline std::vector<rail> rails(const graph& g) {
   for (rail& r : all) {
     for (const node_id nic : r.nics)
       for (const node_id s : switches_of(g, nic)) r.leaves.push_back(s);
-    std::ranges::sort(r.leaves);
-    r.leaves.erase(std::unique(r.leaves.begin(), r.leaves.end()), r.leaves.end());
-    std::ranges::sort(r.nics);
+    seq::sort_unique(r.leaves);
+    seq::sort(r.nics);
     for (const node_id s : r.leaves) {
       std::uint32_t& owner = rail_of_leaf[s.value];
       if (owner == UINT32_MAX)

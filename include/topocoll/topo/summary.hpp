@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <string>
 #include <vector>
+#include <topocoll/core/sequence.hpp>
 #include <topocoll/topo/graph.hpp>
 #include <topocoll/topo/groups.hpp>
 #include <topocoll/topo/kinds.hpp>
@@ -48,7 +49,7 @@ struct connection {
   for (std::uint32_t v = 0; v < g.node_count(); ++v) switch (g.at(node_id{v}).kind) {
       case node_kind::gpu: ++s.gpus; break;
       case node_kind::nic: {
-        const bool shows_ports = std::ranges::any_of(g.out_links({v}), [&](link_id e) {
+        const bool shows_ports = seq::any_of(g.out_links({v}), [&](link_id e) {
           return g.at(e).kind == link_kind::internal && g.at(g.head(e)).kind == node_kind::nic_port;
         });
         s.nics += shows_ports ? 0 : 1;
@@ -70,7 +71,7 @@ struct connection {
   ends.reserve(g.link_count());
   for (const link& l : g.links())
     ends.push_back({std::min(l.from, l.to), std::max(l.from, l.to), l.kind, l.from < l.to});
-  std::ranges::sort(ends);
+  seq::sort(ends);
   std::size_t there = 0;
   std::size_t back = 0;
   for (std::size_t i = 0; i < ends.size(); ++i) {

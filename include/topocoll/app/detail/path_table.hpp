@@ -8,6 +8,7 @@
 #include <string_view>
 #include <utility>
 #include <vector>
+#include <topocoll/core/sequence.hpp>
 #include <topocoll/core/units_text.hpp>
 #include <topocoll/io/json.hpp>
 #include <topocoll/topo/graph.hpp>
@@ -41,7 +42,7 @@ inline constexpr std::size_t most_pairs = 1'000'000;
   for (const topo::node_kind kind : {topo::node_kind::gpu, topo::node_kind::nic, topo::node_kind::host_memory})
     for (const node_id v : g.all(kind)) all.push_back(v);
   const auto rank = [](topo::node_kind k) { return k == topo::node_kind::gpu ? 0 : k == topo::node_kind::nic ? 1 : 2; };
-  std::ranges::stable_sort(all, [&](node_id a, node_id b) {
+  seq::sort(all, [&](node_id a, node_id b) {
     const topo::node& x = g.at(a);
     const topo::node& y = g.at(b);
     if (rank(x.kind) != rank(y.kind)) return rank(x.kind) < rank(y.kind);
@@ -96,9 +97,10 @@ struct row_kind {
         std::clamp<std::size_t>(most_sources / devices_per_host, 1, std::max<std::size_t>(1, hosts.size()));
     std::vector<std::string_view> names;
     for (std::size_t i = 0; i < chosen && i < hosts.size(); ++i) names.push_back(hosts[i * hosts.size() / chosen].name);
-    std::ranges::sort(names);
-    std::erase_if(sources,
-                  [&](node_id v) { return !std::ranges::binary_search(names, std::string_view(g.at(v).host)); });
+    seq::sort(names);
+    std::erase_if(sources, [&](node_id v) {
+      return !std::binary_search(names.begin(), names.end(), std::string_view(g.at(v).host));
+    });
     if (sources.empty()) sources.assign(devices.begin(), devices.begin() + static_cast<std::ptrdiff_t>(most_sources));
     table.note = "pairs are counted from the devices of " + std::to_string(chosen) + " of " +
                  std::to_string(hosts.size()) + " hosts to all others";
@@ -127,7 +129,7 @@ struct row_kind {
           k.lanes = limit.lanes;
         }
       }
-      const auto it = std::ranges::find(kinds, k);
+      const auto it = seq::find(kinds, k);
       if (it != kinds.end()) {
         ++table.rows[static_cast<std::size_t>(it - kinds.begin())].pairs;
         continue;
@@ -138,7 +140,7 @@ struct row_kind {
   }
   std::vector<std::size_t> order(kinds.size());
   for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
-  std::ranges::stable_sort(order, [&](std::size_t a, std::size_t b) {
+  seq::sort(order, [&](std::size_t a, std::size_t b) {
     if (kinds[a].from != kinds[b].from) return kinds[a].from < kinds[b].from;
     if (kinds[a].to != kinds[b].to) return kinds[a].to < kinds[b].to;
     return kinds[a].kind < kinds[b].kind;
@@ -172,7 +174,7 @@ struct row_kind {
     if (why.starts_with(rate + ", ")) why.erase(0, rate.size() + 2);
     if (!e.doubt.empty()) {
       why.resize(why.size() - e.doubt.size() - 2);  // "; " and the doubt
-      auto it = std::ranges::find(doubts, e.doubt);
+      auto it = seq::find(doubts, e.doubt);
       if (it == doubts.end()) it = doubts.insert(it, e.doubt);
       why += " ?" + std::to_string(it - doubts.begin() + 1);
     }

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <utility>
 #include <vector>
+#include <topocoll/core/sequence.hpp>
 #include <topocoll/discover/detail/random.hpp>
 #include <topocoll/discover/generate/host.hpp>
 #include <topocoll/discover/generate/options.hpp>
@@ -26,11 +27,11 @@ struct gpus_by_host {
 inline std::vector<std::uint32_t> interleaved(const std::vector<std::uint32_t>& group) {
   std::vector<std::uint32_t> hosts(group.size());
   for (std::uint32_t h = 0; h < hosts.size(); ++h) hosts[h] = h;
-  std::stable_sort(hosts.begin(), hosts.end(), [&](std::uint32_t a, std::uint32_t b) { return group[a] < group[b]; });
+  seq::sort(hosts, [&](std::uint32_t a, std::uint32_t b) { return group[a] < group[b]; });
   std::vector<std::uint32_t> turn(group.size());
   for (std::size_t i = 0; i < hosts.size(); ++i)
     turn[hosts[i]] = i > 0 && group[hosts[i]] == group[hosts[i - 1]] ? turn[hosts[i - 1]] + 1 : 0;
-  std::stable_sort(hosts.begin(), hosts.end(), [&](std::uint32_t a, std::uint32_t b) { return turn[a] < turn[b]; });
+  seq::sort(hosts, [&](std::uint32_t a, std::uint32_t b) { return turn[a] < turn[b]; });
   return hosts;
 }
 
@@ -77,7 +78,7 @@ inline void close_gaps(topo::fragment& f) {
   std::vector<std::pair<std::uint32_t, std::uint32_t>> ranked;  // rank, node
   for (std::uint32_t v = 0; v < f.nodes.size(); ++v)
     if (f.nodes[v].global_rank) ranked.emplace_back(*f.nodes[v].global_rank, v);
-  std::sort(ranked.begin(), ranked.end());
+  seq::sort(ranked);
   for (std::uint32_t r = 0; r < ranked.size(); ++r) f.nodes[ranked[r].second].global_rank = r;
 }
 

@@ -9,6 +9,7 @@
 #include <string_view>
 #include <utility>
 #include <vector>
+#include <topocoll/core/sequence.hpp>
 #include <topocoll/discover/detail/gpu_class.hpp>
 #include <topocoll/discover/detail/host.hpp>
 #include <topocoll/discover/detail/keys.hpp>
@@ -35,7 +36,7 @@ class nccl_builder {
       for (const read::nccl_pci& p : t_.cpus[i].devices)
         if (auto ok = add_pci(p, i, no_function); !ok) return ok.error();
     }
-    std::sort(addresses_.begin(), addresses_.end());
+    seq::sort(addresses_);
     const pci_links links(functions_);
     links.join(out_, tally_);
     for (const auto& [function, nets] : adapters_)
@@ -293,7 +294,7 @@ inline result<void> nccl_builder::add_pci(const read::nccl_pci& p, std::size_t c
                  "neither GPU nor NIC",
                  short_name, "complete the file, or merge it with what the machine tells");
   }
-  std::sort(n.facts.begin(), n.facts.end());
+  seq::sort(n.facts);
   const topo::node_kind kind = n.kind;
   const std::string key = n.key;
   const node_id id = add(std::move(n), p.line);

@@ -9,6 +9,7 @@
 #include <string_view>
 #include <utility>
 #include <vector>
+#include <topocoll/core/sequence.hpp>
 #include <topocoll/discover/detail/nccl_build.hpp>
 
 namespace topocoll { inline namespace v0 { namespace detail {
@@ -41,7 +42,7 @@ inline void nccl_builder::add_port(const std::string& host, std::optional<std::u
   port.facts = n.facts;
   if (is_virtual_interface(name)) {
     port.facts.emplace_back("virtual", "1");
-    std::sort(port.facts.begin(), port.facts.end());
+    seq::sort(port.facts);
     tally_.add(severity::note, "the interface is one that the host made up: no cable belongs to it", name,
                "leave it out with NCCL_SOCKET_IFNAME");
   }
@@ -141,8 +142,7 @@ inline void nccl_builder::add_pcilinks(const pci_links& figures) {
       else
         pairs.emplace_back(std::min(function, to), std::max(function, to));
     }
-  std::sort(pairs.begin(), pairs.end());
-  pairs.erase(std::unique(pairs.begin(), pairs.end()), pairs.end());  // both ends may name each other
+  seq::sort_unique(pairs);  // both ends may name each other
   for (const auto& ends : pairs) {
     topo::link l;
     l.from = functions_[ends.first].node;
@@ -219,7 +219,7 @@ inline void nccl_builder::collect(std::size_t from, const read::nccl_link& l, to
 }
 
 inline void nccl_builder::add_gpu_links() {
-  std::stable_sort(pairs_.begin(), pairs_.end(), [](const pair_links& x, const pair_links& y) {
+  seq::sort(pairs_, [](const pair_links& x, const pair_links& y) {
     return x.a != y.a ? x.a < y.a : x.b != y.b ? x.b < y.b : x.kind < y.kind;
   });
   std::size_t kept = 0;  // rows to one target are one connection
@@ -303,7 +303,7 @@ inline void nccl_builder::add_gpu_links() {
       out_.join(l);
     }
   }
-  for (topo::node& n : out_.nodes) std::sort(n.facts.begin(), n.facts.end());
+  for (topo::node& n : out_.nodes) seq::sort(n.facts);
 }
 
 }}}  // namespace topocoll::v0::detail

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 #include <topocoll/core/ids.hpp>
+#include <topocoll/core/sequence.hpp>
 #include <topocoll/discover/detail/tally.hpp>
 #include <topocoll/discover/link_rates.hpp>
 #include <topocoll/topo/graph.hpp>
@@ -65,8 +66,7 @@ class pci_links {
       if (v_[i].used.none() && below_[i].empty()) borrow(i);
     for (std::size_t i = f_.size(); i-- > 0;)
       if (!below_[i].empty()) judge_bridge(i);
-    std::stable_sort(remarks_.begin(), remarks_.end(),
-                     [](const remark& a, const remark& b) { return a.function < b.function; });
+    seq::sort(remarks_, [](const remark& a, const remark& b) { return a.function < b.function; });
   }
 
   /// Adds both directions of every link. Cost: O(n) for bounded depth.

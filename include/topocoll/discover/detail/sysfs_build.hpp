@@ -9,6 +9,7 @@
 #include <string_view>
 #include <utility>
 #include <vector>
+#include <topocoll/core/sequence.hpp>
 #include <topocoll/discover/detail/gpu_class.hpp>
 #include <topocoll/discover/detail/host.hpp>
 #include <topocoll/discover/detail/keys.hpp>
@@ -153,7 +154,7 @@ inline void sysfs_builder::add_domains() {
     for (const std::uint32_t far : domain.distances) distances += (distances.empty() ? "" : " ") + std::to_string(far);
     if (!distances.empty()) n.facts.emplace_back("distances", distances);
     if (domain.memory) n.facts.emplace_back("memory_bytes", std::to_string(domain.memory->value));
-    std::sort(n.facts.begin(), n.facts.end());
+    seq::sort(n.facts);
     cpu_of_domain_[d] = out_.add(std::move(n));
     cpus_.push_back(*cpu_of_domain_[d]);
     if (!domain.memory || domain.memory->value > 0)
@@ -203,8 +204,7 @@ inline void sysfs_builder::order_functions() {
   s_.resize(all.size());
   by_name_.resize(all.size());
   for (std::size_t i = 0; i < all.size(); ++i) by_name_[i] = i;
-  std::sort(by_name_.begin(), by_name_.end(),
-            [&](std::size_t a, std::size_t b) { return all[a].address < all[b].address; });
+  seq::sort(by_name_, [&](std::size_t a, std::size_t b) { return all[a].address < all[b].address; });
   for (std::size_t i = 0; i < all.size(); ++i) {
     s_[i].address = topo::pci_address::parse(all[i].address);
     s_[i].port = all[i].port;
@@ -381,7 +381,7 @@ inline void sysfs_builder::add_function(std::size_t i) {
                name, "ask the host, or measure");
   if (!reason.empty() && cpus_.size() == 1)
     tally_.add(severity::note, "the NUMA domain is not told (-1); taken as the only one", name);
-  std::sort(n.facts.begin(), n.facts.end());
+  seq::sort(n.facts);
 
   pci_function p;
   p.bridge = n.kind == topo::node_kind::pcie_switch;

@@ -9,6 +9,7 @@
 #include <string_view>
 #include <utility>
 #include <vector>
+#include <topocoll/core/sequence.hpp>
 #include <topocoll/discover/detail/sysfs_build.hpp>
 
 namespace topocoll { inline namespace v0 { namespace detail {
@@ -52,7 +53,7 @@ inline node_id sysfs_builder::add_port(node_id nic, const std::string& key, cons
   port.numa = out_.nodes[nic.value].numa;
   for (auto& fact : facts)
     if (!fact.second.empty()) port.facts.push_back(std::move(fact));
-  std::sort(port.facts.begin(), port.facts.end());
+  seq::sort(port.facts);
   l.from = nic;
   l.kind = topo::link_kind::internal;
   l.to = out_.add(std::move(port));
@@ -129,7 +130,7 @@ inline void sysfs_builder::add_ports(const pci_links& links) {
     }
   }
 
-  std::stable_sort(rdma_ports.begin(), rdma_ports.end(), [](const shown& a, const shown& b) { return a.pci < b.pci; });
+  seq::sort(rdma_ports, [](const shown& a, const shown& b) { return a.pci < b.pci; });
   for (const read::sysfs_net& n : m_.interfaces) {
     if (n.made_up || (n.pci.empty() && is_virtual_interface(n.name))) {
       made_up.push_back(n.name);
@@ -151,7 +152,7 @@ inline void sysfs_builder::add_ports(const pci_links& links) {
       port.facts.emplace_back("interface", n.name);
       for (const auto& [name, value] : facts)
         if (!value.empty() && name != "state" && name != "pci") port.facts.emplace_back("interface_" + name, value);
-      std::sort(port.facts.begin(), port.facts.end());
+      seq::sort(port.facts);
       by_interface.emplace_back(n.name, s.port);
       break;
     }
@@ -186,7 +187,7 @@ inline void sysfs_builder::add_ports(const pci_links& links) {
     for (const auto& [name, port] : by_interface)
       if (name == r.parent) {
         out_.nodes[port.value].facts.emplace_back("software_rdma", r.name);
-        std::sort(out_.nodes[port.value].facts.begin(), out_.nodes[port.value].facts.end());
+        seq::sort(out_.nodes[port.value].facts);
       }
   }
   if (!made_up.empty()) {
@@ -239,7 +240,7 @@ inline void sysfs_builder::add_xgmi() {
     const std::uint64_t count = x.least > 0 && x.most >= x.least && x.most / x.least <= 16 ? x.most / x.least : 0;
     pairs.push_back({std::min(a, b), std::max(a, b), count, &x});
   }
-  std::stable_sort(pairs.begin(), pairs.end(), [](const pair_of_gpus& x, const pair_of_gpus& y) {
+  seq::sort(pairs, [](const pair_of_gpus& x, const pair_of_gpus& y) {
     return x.a != y.a ? x.a < y.a : x.b != y.b ? x.b < y.b : x.count > y.count;
   });
   for (std::size_t i = 0; i < pairs.size(); ++i) {

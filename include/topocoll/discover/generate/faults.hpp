@@ -11,6 +11,7 @@
 #include <topocoll/core/finding.hpp>
 #include <topocoll/core/rational.hpp>
 #include <topocoll/core/result.hpp>
+#include <topocoll/core/sequence.hpp>
 #include <topocoll/discover/detail/random.hpp>
 #include <topocoll/discover/generate/host.hpp>
 #include <topocoll/discover/generate/options.hpp>
@@ -158,8 +159,7 @@ class fault_planter {
 
   /// Changes links, then drops missing nodes and links in one pass.
   void finish() {
-    std::stable_sort(changes_.begin(), changes_.end(),
-                     [](const change& a, const change& b) { return a.node < b.node; });
+    seq::sort(changes_, [](const change& a, const change& b) { return a.node < b.node; });
     std::vector<std::uint32_t> place(f_.nodes.size(), 0);
     std::uint32_t kept = 0;
     for (std::uint32_t v = 0; v < f_.nodes.size(); ++v) {

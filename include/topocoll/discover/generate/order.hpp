@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 #include <topocoll/core/ids.hpp>
+#include <topocoll/core/sequence.hpp>
 #include <topocoll/discover/detail/lay_ranks.hpp>
 #include <topocoll/discover/generate/options.hpp>
 #include <topocoll/topo/graph.hpp>
@@ -38,12 +39,12 @@ inline gpus_by_host hosts_of(const topo::graph& graph) {
   for (const topo::node& n : nodes)
     if (n.kind == topo::node_kind::gpu && (known.empty() || known.back().host != n.host))
       known.push_back({n.host, static_cast<std::uint32_t>(known.size())});
-  std::stable_sort(known.begin(), known.end(), [](const entry& a, const entry& b) { return a.host < b.host; });
+  seq::sort(known, [](const entry& a, const entry& b) { return a.host < b.host; });
   known.erase(std::unique(known.begin(), known.end(), [](const entry& a, const entry& b) { return a.host == b.host; }),
               known.end());
   std::vector<std::uint32_t> numbers;  // those left, in order, become 0, 1, 2, …
   for (const entry& e : known) numbers.push_back(e.number);
-  std::sort(numbers.begin(), numbers.end());
+  seq::sort(numbers);
   for (entry& e : known)
     e.number = static_cast<std::uint32_t>(std::lower_bound(numbers.begin(), numbers.end(), e.number) - numbers.begin());
 
@@ -63,7 +64,7 @@ inline gpus_by_host hosts_of(const topo::graph& graph) {
   gpus_by_host by;
   for (std::uint32_t v = 0; v < nodes.size(); ++v)
     if (nodes[v].kind == topo::node_kind::gpu) gpus.emplace_back(*find(nodes[v].host), v);
-  std::stable_sort(gpus.begin(), gpus.end(), [&](const auto& a, const auto& b) {
+  seq::sort(gpus, [&](const auto& a, const auto& b) {
     if (a.first != b.first) return a.first < b.first;
     const auto& x = nodes[a.second].index;
     const auto& y = nodes[b.second].index;

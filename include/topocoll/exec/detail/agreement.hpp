@@ -9,6 +9,7 @@
 #include <vector>
 #include <topocoll/core/deadline.hpp>
 #include <topocoll/core/result.hpp>
+#include <topocoll/core/sequence.hpp>
 #include <topocoll/exec/detail/call_tag.hpp>
 #include <topocoll/exec/dtype.hpp>
 #include <topocoll/exec/transport.hpp>
@@ -45,7 +46,7 @@ template <Transport T>
 /// The value that most ranks have, the smaller one in a tie; and in a sentence, which ranks have another.
 [[nodiscard]] inline std::string who_differs(const std::vector<std::uint64_t>& values, const std::string& of_what) {
   std::vector<std::uint64_t> sorted = values;
-  std::sort(sorted.begin(), sorted.end());
+  seq::sort(sorted);
   std::uint64_t common = sorted.front();
   std::ptrdiff_t most = 0;
   for (auto at = sorted.begin(); at != sorted.end();) {

@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 #include <topocoll/core/result.hpp>
+#include <topocoll/core/sequence.hpp>
 #include <topocoll/exec/detail/call_tag.hpp>
 #include <topocoll/exec/detail/group_memory.hpp>
 #include <topocoll/exec/reduce.hpp>
@@ -86,8 +87,7 @@ class lanes {
     std::vector<std::uint32_t> peers;
     for (const std::uint32_t lane : active_ins_) peers.push_back(peer_of(lane));
     for (const std::uint32_t lane : active_outs_) peers.push_back(peer_of(lane));
-    std::sort(peers.begin(), peers.end());
-    peers.erase(std::unique(peers.begin(), peers.end()), peers.end());
+    seq::sort_unique(peers);
     return peers;
   }
 

@@ -9,6 +9,7 @@
 #include <string_view>
 #include <utility>
 #include <vector>
+#include <topocoll/core/sequence.hpp>
 #include <topocoll/io/recording.hpp>
 
 namespace topocoll { inline namespace v0 { namespace io {
@@ -143,8 +144,7 @@ inline result<recorded_tree> recorded_tree::parse(std::string_view text, std::st
     e.value = detail::unescape(e.what == kind::link ? value.substr(3) : value);
     tree.entries_.push_back(std::move(e));
   }
-  std::stable_sort(tree.entries_.begin(), tree.entries_.end(),
-                   [](const entry& a, const entry& b) { return detail::path_before(a.path, b.path); });
+  seq::sort(tree.entries_, [](const entry& a, const entry& b) { return detail::path_before(a.path, b.path); });
   for (std::size_t i = 1; i < tree.entries_.size(); ++i) {
     const entry& before = tree.entries_[i - 1];
     const entry& now = tree.entries_[i];
@@ -217,7 +217,7 @@ inline result<std::vector<std::string>> recorded_tree::list(const std::string& p
     std::string name = it->path.substr(prefix.size(), end - prefix.size());
     if (names.empty() || names.back() != name) names.push_back(std::move(name));
   }
-  std::sort(names.begin(), names.end());
+  seq::sort(names);
   return names;
 }
 

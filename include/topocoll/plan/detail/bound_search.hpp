@@ -8,6 +8,7 @@
 #include <string>
 #include <utility>
 #include <vector>
+#include <topocoll/core/sequence.hpp>
 #include <topocoll/core/units_text.hpp>
 #include <topocoll/plan/bound.hpp>
 #include <topocoll/plan/detail/gather_cut.hpp>
@@ -156,7 +157,7 @@ struct certificate {
   const std::uint64_t work = static_cast<std::uint64_t>(n) * r.net.arcs.size();
   const bool search = work <= options.effort;
 
-  if (std::ranges::all_of(q.ranks, [&](node_id v) { return v == q.ranks[0]; })) {
+  if (seq::all_of(q.ranks, [&](node_id v) { return v == q.ranks[0]; })) {
     if (r.memory_unknown) return certificate{};
     const std::int64_t phases = q.collective == collective_kind::all_reduce ? 2 : 1;
     for (const exact_network::arc& a : r.net.arcs)

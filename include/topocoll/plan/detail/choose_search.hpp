@@ -9,6 +9,7 @@
 #include <string_view>
 #include <utility>
 #include <vector>
+#include <topocoll/core/sequence.hpp>
 #include <topocoll/core/units_text.hpp>
 #include <topocoll/plan/choose.hpp>
 #include <topocoll/plan/detail/words.hpp>
@@ -45,7 +46,7 @@ namespace detail {
   std::string text = plan.name.empty() ? std::string(planner) : plan.name;
   std::vector<algorithm> seen;
   for (const stage& s : plan.stages)
-    if (std::ranges::find(seen, s.how) == seen.end()) seen.push_back(s.how);
+    if (seq::find(seen, s.how) == seen.end()) seen.push_back(s.how);
   const std::string_view only = seen.size() == 1 ? to_string(seen[0]) : std::string_view();
   // "ring", "tree": the name says it.
   if (seen.empty() ||
@@ -59,14 +60,14 @@ namespace detail {
 /// Sorts by price, proves the cheapest, gives reasons, compares with the bound.
 [[nodiscard]] inline result<choice> settle(const problem& p, const choose_options& options, std::vector<candidate> all,
                                            bound limit) {
-  std::ranges::stable_sort(all, [](const candidate& a, const candidate& b) {
+  seq::sort(all, [](const candidate& a, const candidate& b) {
     if (a.price.has_value() != b.price.has_value()) return a.price.has_value();
     return a.price && a.price->time < b.price->time;
   });
-  if (!options.only.empty() && std::ranges::find(all, options.only, &candidate::planner) == all.end()) {
+  if (!options.only.empty() && seq::find_by(all, options.only, &candidate::planner) == all.end()) {
     std::vector<std::string> known;
     for (const candidate& c : all)
-      if (std::ranges::find(known, c.planner) == known.end()) known.push_back(c.planner);
+      if (seq::find(known, c.planner) == known.end()) known.push_back(c.planner);
     std::string names;
     for (const std::string& k : known) names += (names.empty() ? "" : ", ") + k;
     return fail(errc::invalid_argument, "no planner is called '" + options.only + "'", "take one of " + names);
@@ -116,7 +117,7 @@ namespace detail {
 }
 
 [[nodiscard]] inline bool can_be_cut(const schedule& plan) {
-  return std::ranges::none_of(plan.stages, [](const stage& s) { return s.how == algorithm::double_tree; });
+  return seq::none_of(plan.stages, [](const stage& s) { return s.how == algorithm::double_tree; });
 }
 
 /// Gives plan and price the number of slices with the best price. Fewer slices win ties.
@@ -146,7 +147,7 @@ void consider(simulator<M>& prices, const problem& p, const choose_options& opti
   const bool cut = options.cut && can_be_cut(*made);
   if (cut) made->slices = 1;
   const std::uint64_t print = digest(*made);
-  if (std::ranges::find(known, print) != known.end()) return;  // two planners, one plan
+  if (seq::find(known, print) != known.end()) return;  // two planners, one plan
   known.push_back(print);
   c.name = label_of(*made, planner);
   auto priced = prices.run(p, *made);
@@ -172,7 +173,7 @@ void consider_size(simulator<M>& prices, const problem& p, const choose_options&
   const bool cut = options.cut && can_be_cut(*made);
   if (cut) made->slices = 1;
   const std::uint64_t print = digest(*made);
-  auto it = std::ranges::find(known, print, &price_line::digest);
+  auto it = seq::find_by(known, print, &price_line::digest);
   if (it == known.end()) {
     auto priced = prices.run(p, *made);
     if (!priced) return;

@@ -10,6 +10,7 @@
 #include <topocoll/core/ids.hpp>
 #include <topocoll/core/rational.hpp>
 #include <topocoll/core/result.hpp>
+#include <topocoll/core/sequence.hpp>
 #include <topocoll/core/units.hpp>
 #include <topocoll/topo/concepts.hpp>
 
@@ -59,10 +60,7 @@ struct exact_network {
   return {1, 0};
 }
 
-inline void drop_copies(std::vector<double>& values) {
-  std::ranges::sort(values);
-  values.erase(std::unique(values.begin(), values.end()), values.end());
-}
+inline void drop_copies(std::vector<double>& values) { seq::sort_unique(values); }
 
 /// Counts the capacities `rate(link)` of a graph, exactly when they are fractions with small denominators.
 ///
@@ -123,7 +121,7 @@ template <topo::LinkGraph G, class Rate>
 
   for (std::uint32_t v = 0; v < net.nodes; ++v)
     for (const link_id e : graph.out_links({v})) {
-      const auto it = std::ranges::lower_bound(table, capacity[e.value], {}, &counted::value);
+      const auto it = seq::lower_bound_by(table, capacity[e.value], &counted::value);
       if (it->units > 0) net.arcs.push_back({v, graph.head(e).value, it->units / divisor});
     }
   return net;

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <utility>
 #include <vector>
+#include <topocoll/core/sequence.hpp>
 #include <topocoll/core/units_text.hpp>
 #include <topocoll/plan/detail/choose_search.hpp>
 #include <topocoll/plan/detail/words.hpp>
@@ -75,7 +76,7 @@ class columns {
 [[nodiscard]] inline std::vector<std::vector<std::uint32_t>> ranks_by_box(const levels& at) {
   std::vector<std::vector<std::uint32_t>> box(at.boxes);
   for (std::uint32_t r = 0; r < at.box.size(); ++r) box[at.box[r]].push_back(r);
-  for (auto& members : box) std::ranges::stable_sort(members, {}, [&](std::uint32_t r) { return at.rail[r]; });
+  for (auto& members : box) seq::sort_by(members, [&](std::uint32_t r) { return at.rail[r]; });
   return box;
 }
 
@@ -87,9 +88,8 @@ class columns {
     order[b] = b;
     turn[b] = next[pod[b]]++;
   }
-  std::ranges::stable_sort(order, [&](std::uint32_t a, std::uint32_t b) {
-    return turn[a] != turn[b] ? turn[a] < turn[b] : pod[a] < pod[b];
-  });
+  seq::sort(order,
+            [&](std::uint32_t a, std::uint32_t b) { return turn[a] != turn[b] ? turn[a] < turn[b] : pod[a] < pod[b]; });
   return order;
 }
 /// Boxes pod after pod.
@@ -97,7 +97,7 @@ class columns {
   std::vector<std::uint32_t> pod(at.boxes, 0), order(at.boxes);
   for (std::uint32_t r = 0; r < at.box.size(); ++r) pod[at.box[r]] = at.pod[r];
   for (std::uint32_t b = 0; b < at.boxes; ++b) order[b] = b;
-  std::ranges::stable_sort(order, {}, [&](std::uint32_t b) { return pod[b]; });
+  seq::sort_by(order, [&](std::uint32_t b) { return pod[b]; });
   return order;
 }
 

@@ -11,6 +11,7 @@
 #include <vector>
 #include <topocoll/core/ids.hpp>
 #include <topocoll/core/result.hpp>
+#include <topocoll/core/sequence.hpp>
 #include <topocoll/plan/detail/level_groups.hpp>
 #include <topocoll/plan/detail/schedule_flat.hpp>
 #include <topocoll/plan/levels.hpp>
@@ -99,7 +100,7 @@ class hierarchy_build {
       const std::uint64_t rail = at_.rail[r.value], place = who_.place_in_pod[at_.box[r.value]], pod = at_.pod[r.value];
       return (rail << 42U) | (place << 21U) | pod;
     };
-    std::ranges::sort(order, {}, key);
+    seq::sort_by(order, key);
     bool numbered = true;
     for (std::uint32_t v = 0; v < plan_.ranks; ++v) numbered = numbered && order[v].value == v;
     owner_ = order;

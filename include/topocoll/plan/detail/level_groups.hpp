@@ -9,6 +9,7 @@
 #include <vector>
 #include <topocoll/core/ids.hpp>
 #include <topocoll/core/result.hpp>
+#include <topocoll/core/sequence.hpp>
 #include <topocoll/plan/levels.hpp>
 #include <topocoll/plan/problem.hpp>
 #include <topocoll/plan/schedule.hpp>
@@ -126,7 +127,7 @@ struct roster {
 
   explicit roster(const levels& at) : box(at.boxes), pod(at.pods), place_in_pod(at.boxes), pod_of_box(at.boxes) {
     for (std::uint32_t r = 0; r < at.box.size(); ++r) box[at.box[r]].push_back({r});
-    for (auto& members : box) std::ranges::sort(members, {}, [&](rank_id r) { return at.rail[r.value]; });
+    for (auto& members : box) seq::sort_by(members, [&](rank_id r) { return at.rail[r.value]; });
     for (std::uint32_t b = 0; b < at.boxes; ++b) {
       pod_of_box[b] = at.pod[box[b].front().value];
       place_in_pod[b] = static_cast<std::uint32_t>(pod[pod_of_box[b]].size());

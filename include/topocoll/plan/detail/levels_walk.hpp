@@ -9,6 +9,7 @@
 #include <vector>
 #include <topocoll/core/ids.hpp>
 #include <topocoll/core/result.hpp>
+#include <topocoll/core/sequence.hpp>
 #include <topocoll/plan/levels.hpp>
 #include <topocoll/topo/graph.hpp>
 #include <topocoll/topo/kinds.hpp>
@@ -105,9 +106,9 @@ class leaf_search {
     if (first)
       common = planes;
     else
-      std::erase_if(common, [&](node_id p) { return std::ranges::find(planes, p) == planes.end(); });
+      std::erase_if(common, [&](node_id p) { return seq::find(planes, p) == planes.end(); });
     first = false;
-    for (const node_id w : nodes) meshed = meshed && (w == v || std::ranges::find(peers, w) != peers.end());
+    for (const node_id w : nodes) meshed = meshed && (w == v || seq::find(peers, w) != peers.end());
   }
   return meshed || !common.empty();
 }
@@ -134,8 +135,8 @@ inline result<levels> levels_of(const problem& q) {
   for (std::uint32_t r = 0; r < n; ++r) by_host[r] = by_island[r] = r;
   const auto host = [&](std::uint32_t r) -> const std::string& { return g.at(q.ranks[r]).host; };
   const auto island = [&](std::uint32_t r) { return wired.find(q.ranks[r].value); };
-  std::ranges::stable_sort(by_host, [&](std::uint32_t a, std::uint32_t b) { return host(a) < host(b); });
-  std::ranges::stable_sort(by_island, [&](std::uint32_t a, std::uint32_t b) { return island(a) < island(b); });
+  seq::sort(by_host, [&](std::uint32_t a, std::uint32_t b) { return host(a) < host(b); });
+  seq::sort(by_island, [&](std::uint32_t a, std::uint32_t b) { return island(a) < island(b); });
   detail::disjoint_sets together(n);
   for (std::uint32_t i = 1; i < n; ++i) {
     if (!host(by_host[i]).empty() && host(by_host[i]) == host(by_host[i - 1]))
@@ -160,8 +161,8 @@ inline result<levels> levels_of(const problem& q) {
       if (box_at_leaf[leaf] != none) meeting.join(found.box[r], box_at_leaf[leaf]);
       box_at_leaf[leaf] = found.box[r];
     }
-  found.fabric_known = std::ranges::find(has_leaf, false) == has_leaf.end();
-  if (std::ranges::find(has_leaf, true) == has_leaf.end())
+  found.fabric_known = seq::find(has_leaf, false) == has_leaf.end();
+  if (seq::find(has_leaf, true) == has_leaf.end())
     for (std::uint32_t b = 1; b < found.boxes; ++b) meeting.join(b, 0);
   std::vector<std::uint32_t> pod_of_box(found.boxes);
   found.pods = detail::number_sets(meeting, pod_of_box);
@@ -173,7 +174,7 @@ inline result<levels> levels_of(const problem& q) {
   std::vector<std::uint32_t> order(n);
   for (std::uint32_t r = 0; r < n; ++r) order[r] = r;
   const auto number = [&](node_id v) { return g.at(v).index.value_or(none); };
-  std::ranges::sort(order, [&](std::uint32_t a, std::uint32_t b) {
+  seq::sort(order, [&](std::uint32_t a, std::uint32_t b) {
     if (found.box[a] != found.box[b]) return found.box[a] < found.box[b];
     if (host(a) != host(b)) return host(a) < host(b);
     if (number(q.ranks[a]) != number(q.ranks[b])) return number(q.ranks[a]) < number(q.ranks[b]);
@@ -183,7 +184,7 @@ inline result<levels> levels_of(const problem& q) {
   for (std::uint32_t r = 0; r < n; ++r)
     if (leaf_of[r] != none) leaves[found.pod[r]].push_back(leaf_of[r]);
   for (auto& list : leaves) {
-    std::ranges::sort(list, [&](std::uint32_t a, std::uint32_t b) {
+    seq::sort(list, [&](std::uint32_t a, std::uint32_t b) {
       return number({a}) != number({b}) ? number({a}) < number({b}) : a < b;
     });
     list.erase(std::unique(list.begin(), list.end()), list.end());
@@ -197,8 +198,7 @@ inline result<levels> levels_of(const problem& q) {
       const std::uint32_t r = order[first + i];
       const auto& list = leaves[found.pod[r]];
       std::uint32_t at = i;
-      if (leaf_of[r] != none)
-        at = static_cast<std::uint32_t>(std::ranges::find(list, leaf_of[r]) - list.begin()) % size;
+      if (leaf_of[r] != none) at = static_cast<std::uint32_t>(seq::find(list, leaf_of[r]) - list.begin()) % size;
       while (taken[at]) at = (at + 1) % size;
       taken[at] = true;
       found.rail[r] = at;

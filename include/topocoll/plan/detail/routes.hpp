@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 #include <topocoll/core/ids.hpp>
+#include <topocoll/core/sequence.hpp>
 #include <topocoll/topo/graph.hpp>
 
 namespace topocoll { inline namespace v0 { namespace plan { namespace detail {
@@ -180,7 +181,7 @@ class router {
       if (!nodes[v].host.empty() && (v == 0 || nodes[v].host != nodes[v - 1].host)) runs.push_back({&nodes[v].host, v});
     std::vector<std::uint32_t> order(runs.size());
     for (std::uint32_t i = 0; i < order.size(); ++i) order[i] = i;
-    std::ranges::sort(order, [&](std::uint32_t a, std::uint32_t b) {
+    seq::sort(order, [&](std::uint32_t a, std::uint32_t b) {
       const int order_of = runs[a].first->compare(*runs[b].first);
       return order_of != 0 ? order_of < 0 : a < b;
     });
@@ -307,7 +308,7 @@ class router {
       const std::uint32_t through = at == local ? 0 : relay(g_->at(node_id{host_nodes_[first_node_[host] + at]}).kind);
       if (through != unreachable) found.push_back({k, p, store_[p].cost + 1 + through});
     }
-    std::ranges::stable_sort(found, {}, &reach::cost);
+    seq::sort_by(found, &reach::cost);
     return found;
   }
 
@@ -493,7 +494,7 @@ class router {
 
   /// Shares of the links in `used` when every node splits what arrives evenly over its `fan` links.
   local_path split(std::uint32_t from, std::uint32_t cost, std::vector<std::pair<std::uint32_t, std::uint32_t>>& used) {
-    std::ranges::sort(used, [&](const auto& x, const auto& y) {
+    seq::sort(used, [&](const auto& x, const auto& y) {
       const std::uint32_t dx = scratch_[x.first].cost, dy = scratch_[y.first].cost;
       return dx != dy ? dx < dy : x < y;
     });

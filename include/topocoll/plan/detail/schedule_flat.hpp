@@ -10,6 +10,7 @@
 #include <vector>
 #include <topocoll/core/ids.hpp>
 #include <topocoll/core/result.hpp>
+#include <topocoll/core/sequence.hpp>
 #include <topocoll/plan/collective.hpp>
 #include <topocoll/plan/program.hpp>
 #include <topocoll/plan/schedule.hpp>
@@ -50,7 +51,7 @@ namespace detail {
   if (!supports(st.kind, st.how))
     return bad("there is no " + std::string(to_string(st.kind)) + " by " + std::string(to_string(st.how)));
   if (st.offsets.empty() || st.offsets.front() != 0 || st.offsets.back() != st.members.size() ||
-      st.bounds.size() != st.members.size() + st.group_count() || !std::ranges::is_sorted(st.offsets))
+      st.bounds.size() != st.members.size() + st.group_count() || !std::is_sorted(st.offsets.begin(), st.offsets.end()))
     return bad("the offsets, members and bounds of its groups do not fit together");
 
   struct claim {
@@ -62,7 +63,7 @@ namespace detail {
   for (std::size_t g = 0; g < st.group_count(); ++g) {
     const group_view group = st.group(g);
     if (group.members.empty()) return bad("group " + std::to_string(g) + " has no members");
-    if (!std::ranges::is_sorted(group.bounds) || group.last() > plan.units)
+    if (!std::is_sorted(group.bounds.begin(), group.bounds.end()) || group.last() > plan.units)
       return bad("the bounds of group " + std::to_string(g) + " leave the " + std::to_string(plan.units) +
                  " units of a slice");
     for (const rank_id r : group.members) {
@@ -72,7 +73,7 @@ namespace detail {
       claims.push_back({r.value, group.first(), group.last()});
     }
   }
-  std::ranges::sort(claims);
+  seq::sort(claims);
   for (std::size_t i = 1; i < claims.size(); ++i)
     if (claims[i].rank == claims[i - 1].rank && (claims[i].first < claims[i - 1].last || claims[i] == claims[i - 1]))
       return bad("rank " + std::to_string(claims[i].rank) + " is twice at work on unit " +
@@ -146,7 +147,7 @@ inline result<void> validate(const schedule& plan) {
     if (!sharded(plan.collective))
       return bad("it orders shards, but " + std::string(to_string(plan.collective)) + " has none");
     std::vector<rank_id> sorted = plan.order;
-    std::ranges::sort(sorted);
+    seq::sort(sorted);
     bool all = sorted.size() == plan.ranks;
     for (std::uint32_t r = 0; all && r < plan.ranks; ++r) all = sorted[r].value == r;
     if (!all) return bad("its order of shards does not name every rank once");
@@ -196,7 +197,7 @@ inline result<schedule> flat_schedule(collective_kind collective, std::span<cons
   plan.slices = options.slices == 0 ? 1 : options.slices;
   std::vector<rank_id> order(members.begin(), members.end());
   if (detail::rooted(collective)) {
-    const auto at = std::ranges::find(order, root);
+    const auto at = seq::find(order, root);
     if (at == order.end())
       return fail(errc::invalid_argument, wanted + ": the order of the ranks does not name the root");
     std::rotate(order.begin(), at, order.end());

@@ -10,6 +10,7 @@
 #include <vector>
 #include <topocoll/core/ids.hpp>
 #include <topocoll/core/result.hpp>
+#include <topocoll/core/sequence.hpp>
 #include <topocoll/plan/collective.hpp>
 #include <topocoll/plan/detail/group_actions.hpp>
 #include <topocoll/plan/detail/schedule_flat.hpp>
@@ -52,7 +53,7 @@ class slice_lowering {
     std::uint32_t temporary = 0;
     for (std::size_t g = 0; g < st.group_count(); ++g) {
       const group_view group = st.group(g);
-      const auto me = std::ranges::find(group.members, rank_);
+      const auto me = seq::find(group.members, rank_);
       if (me == group.members.end()) continue;
       const member_actions mine = actions_of(st, group, static_cast<std::uint32_t>(me - group.members.begin()), slice_);
       for (const action& a : mine.list) tasks.push_back({a, group, temporary, mine.slot_length});
@@ -61,7 +62,7 @@ class slice_lowering {
     last_write_.resize(std::max<std::size_t>(last_write_.size(), units_ * 2 + temporary), none);
     first_reader_.resize(last_write_.size(), none);
     // By round, what happens on this rank alone after the messages; groups keep their order, which is the same at all ranks.
-    std::ranges::stable_sort(tasks, {}, [](const task& t) { return std::pair(t.a.round, is_local(t.a.what)); });
+    seq::sort_by(tasks, [](const task& t) { return std::pair(t.a.round, is_local(t.a.what)); });
 
     for (std::size_t i = 0; i < tasks.size(); ++i) {
       const task& t = tasks[i];
@@ -352,13 +353,13 @@ class slice_lowering {
     if (broken_) return;
     find_waits(kind, from, to);
     const auto open = static_cast<std::uint32_t>(steps_.size());
-    if (std::ranges::find(waits_, open) != waits_.end()) {  // needs what an operation of the open step does
+    if (seq::find(waits_, open) != waits_.end()) {  // needs what an operation of the open step does
       end_step();
       find_waits(kind, from, to);
     }
     const auto now = static_cast<std::uint32_t>(steps_.size());
     for (const std::uint32_t w : waits_)
-      if (std::ranges::find(after_, w) == after_.end()) after_.push_back(w);
+      if (seq::find(after_, w) == after_.end()) after_.push_back(w);
     for (std::uint32_t i = 0; i < from.count; ++i) {
       readers_.push_back({now, first_reader_[cell(from, i)], from.where == buffer::input});
       first_reader_[cell(from, i)] = static_cast<std::uint32_t>(readers_.size() - 1);
@@ -379,7 +380,7 @@ class slice_lowering {
   void find_waits(op_kind kind, const slice& from, const slice& to) {
     waits_.clear();
     const auto wait = [&](std::uint32_t s) {
-      if (s != none && std::ranges::find(waits_, s) == waits_.end()) waits_.push_back(s);
+      if (s != none && seq::find(waits_, s) == waits_.end()) waits_.push_back(s);
     };
     if (from.where != buffer::input)
       for (std::uint32_t i = 0; i < from.count; ++i) wait(last_write_[cell(from, i)]);
@@ -401,13 +402,13 @@ class slice_lowering {
     for (const std::uint32_t w : after_) {
       bool implied = false;
       for (const std::uint32_t v : after_)
-        implied = implied ||
-                  (v > w && (w < ended_before_[v] || std::ranges::find(steps_[v].after, w) != steps_[v].after.end()));
+        implied =
+            implied || (v > w && (w < ended_before_[v] || seq::find(steps_[v].after, w) != steps_[v].after.end()));
       if (!implied) after.push_back(w);
       before = std::max(before, ended_before_[w] == w ? w + 1 : ended_before_[w]);
     }
     ended_before_.push_back(before);
-    std::ranges::sort(after);
+    seq::sort(after);
     steps_.push_back({stage_, first, count, std::move(after)});
     after_.clear();
   }

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 #include <topocoll/core/ids.hpp>
+#include <topocoll/core/sequence.hpp>
 #include <topocoll/plan/detail/group_actions.hpp>
 #include <topocoll/plan/schedule.hpp>
 #include <topocoll/plan/traffic.hpp>
@@ -87,7 +88,7 @@ namespace detail {
 
 /// One transfer per pair of ranks.
 inline void join_moves(std::vector<transfer>& moves) {
-  std::ranges::sort(moves, {}, [](const transfer& t) { return std::pair(t.from, t.to); });
+  seq::sort_by(moves, [](const transfer& t) { return std::pair(t.from, t.to); });
   std::size_t kept = 0;
   for (std::size_t i = 0; i < moves.size(); ++i) {
     if (kept > 0 && moves[kept - 1].from == moves[i].from && moves[kept - 1].to == moves[i].to) {

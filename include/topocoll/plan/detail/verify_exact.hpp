@@ -8,6 +8,7 @@
 #include <string>
 #include <utility>
 #include <vector>
+#include <topocoll/core/sequence.hpp>
 #include <topocoll/plan/detail/verify_programs.hpp>
 
 namespace topocoll { inline namespace v0 { namespace plan {
@@ -98,8 +99,8 @@ class exact_check {
         }
       }
     const auto by_lane = [](const message_end& a, const message_end& b) { return a.lane < b.lane; };
-    std::stable_sort(sends.begin(), sends.end(), by_lane);
-    std::stable_sort(receives.begin(), receives.end(), by_lane);
+    seq::sort(sends, by_lane);
+    seq::sort(receives, by_lane);
     partner_.assign(first_op_.back(), none);
     partner_step_.assign(first_op_.back(), none);
     messages_ = sends.size();
@@ -221,11 +222,11 @@ class exact_check {
     std::uint32_t e = 0;
     while (open_[e] == 0) ++e;
     std::vector<std::uint32_t> path;
-    while (e != none && std::ranges::find(path, e) == path.end()) {
+    while (e != none && seq::find(path, e) == path.end()) {
       path.push_back(e);
       e = blocker(e);
     }
-    path.erase(path.begin(), std::ranges::find(path, e));
+    path.erase(path.begin(), seq::find(path, e));
     std::string text = "the ranks wait for each other: ";
     constexpr std::size_t shown = 8;
     for (std::size_t i = 0; i < std::min(path.size(), shown); ++i)

@@ -9,6 +9,7 @@
 #include <string>
 #include <utility>
 #include <vector>
+#include <topocoll/core/sequence.hpp>
 #include <topocoll/plan/detail/contribution_sets.hpp>
 #include <topocoll/plan/lower.hpp>
 #include <topocoll/plan/schedule.hpp>
@@ -114,8 +115,7 @@ class stage_check {
         // Most groups equal the one before: do not keep them.
         if (shapes.empty() || shapes.back() != shape) shapes.push_back(std::move(shape));
       }
-    std::ranges::sort(shapes);
-    shapes.erase(std::unique(shapes.begin(), shapes.end()), shapes.end());
+    seq::sort_unique(shapes);
     done_.one_step_at_a_time = true;
     for (const auto& shape : shapes) {
       const schedule alone =

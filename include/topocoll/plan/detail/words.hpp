@@ -8,6 +8,7 @@
 #include <string>
 #include <string_view>
 #include <vector>
+#include <topocoll/core/sequence.hpp>
 #include <topocoll/topo/graph.hpp>
 
 namespace topocoll { inline namespace v0 { namespace plan { namespace detail {
@@ -54,11 +55,10 @@ namespace topocoll { inline namespace v0 { namespace plan { namespace detail {
     }
     if (hosts.empty() || hosts.back() != host) hosts.push_back(host);
   }
-  std::ranges::sort(hosts);
-  hosts.erase(std::unique(hosts.begin(), hosts.end()), hosts.end());
+  seq::sort_unique(hosts);
   std::size_t there = 0;  // ranks on these hosts
   for (const node_id v : ranks)
-    if (std::ranges::binary_search(hosts, g.at(v).host)) ++there;
+    if (std::binary_search(hosts.begin(), hosts.end(), g.at(v).host)) ++there;
   if (hosts.empty()) {
     std::vector<std::string> names;
     for (const std::uint32_t k : members)
@@ -66,7 +66,7 @@ namespace topocoll { inline namespace v0 { namespace plan { namespace detail {
     return plural(members.size(), "rank") + " (" + listed(names) + ")";
   }
   // Names sort by length first: node2 before node10.
-  std::ranges::sort(hosts, [](const std::string& a, const std::string& b) {
+  seq::sort(hosts, [](const std::string& a, const std::string& b) {
     return a.size() != b.size() ? a.size() < b.size() : a < b;
   });
   if (there != members.size())

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // How a preflight goes: the parts one after the other, and what each says.
+#include <topocoll/core/sequence.hpp>
 #include <topocoll/plan/traffic.hpp>
 #include <topocoll/plan/verify.hpp>
 #include <topocoll/probe/preflight.hpp>
@@ -22,7 +23,7 @@ struct planned {
       moved[t.from.value] += static_cast<double>(t.chunks) * round.repeat;
       moved[t.to.value] += static_cast<double>(t.chunks) * round.repeat;
     }
-  return *std::ranges::max_element(moved) / s.chunks();
+  return *std::max_element(moved.begin(), moved.end()) / s.chunks();
 }
 
 /// Of the candidates within 5 % of the cheapest, the one whose busiest rank has least to do.
@@ -52,7 +53,7 @@ inline std::vector<planned> plan_collectives(report& r, const topo::graph& g, co
       planned p;
       p.point.collective = kind;
       p.point.size = size;
-      const auto copy = std::ranges::find(memory.copy, size, &std::pair<bytes, bytes_per_second>::first);
+      const auto copy = seq::find_by(memory.copy, size, &std::pair<bytes, bytes_per_second>::first);
       if (copy == memory.copy.end() || places.empty()) {
         if (refused.empty())
           refused = places.empty() ? "the machine shows no NUMA domain to put ranks on" : "the memory was not measured";
@@ -233,7 +234,7 @@ inline void run_collectives(report& r, std::vector<planned>& points, const prefl
     std::uint64_t checked = 0;
     std::uint64_t wrong = 0;
     std::string first_wrong;
-    if (std::ranges::none_of(*got, [&](const collective_sample& s) { return s.collective == kind; })) continue;
+    if (seq::none_of(*got, [&](const collective_sample& s) { return s.collective == kind; })) continue;
     for (const collective_sample& s : *got) {
       if (s.collective != kind) continue;
       checked += s.checked;

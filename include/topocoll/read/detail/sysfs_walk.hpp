@@ -9,6 +9,7 @@
 #include <string_view>
 #include <utility>
 #include <vector>
+#include <topocoll/core/sequence.hpp>
 #include <topocoll/read/sysfs.hpp>
 
 namespace topocoll { inline namespace v0 { namespace read {
@@ -119,8 +120,7 @@ class sysfs_walk {
       }
       m_.domains.push_back(std::move(d));
     }
-    std::sort(m_.domains.begin(), m_.domains.end(),
-              [](const sysfs_numa& a, const sysfs_numa& b) { return a.number < b.number; });
+    seq::sort(m_.domains, [](const sysfs_numa& a, const sysfs_numa& b) { return a.number < b.number; });
     // POWER9 and later show the memory of each GPU as a NUMA domain.
     if (const auto gpus = tree_.list("/proc/driver/nvidia/gpus"))
       for (const std::string& gpu : *gpus) {
@@ -144,7 +144,7 @@ class sysfs_walk {
     std::vector<std::string> with_port;
     for (const sysfs_net& n : m_.interfaces) with_port.push_back(n.pci);
     for (const sysfs_rdma& r : m_.rdma) with_port.push_back(r.pci);
-    std::sort(with_port.begin(), with_port.end());
+    seq::sort(with_port);
     for (const std::string& name : *names) {
       if (!looks_like_pci(name)) continue;
       if (late("/sys/bus/pci/devices") || enough(m_.functions.size(), 65536, "/sys/bus/pci/devices")) return;
@@ -256,8 +256,7 @@ class sysfs_walk {
           p.rate = infiniband_rate_of(text(at + "rate"));
           r.ports.push_back(std::move(p));
         }
-      std::sort(r.ports.begin(), r.ports.end(),
-                [](const sysfs_rdma_port& a, const sysfs_rdma_port& b) { return a.number < b.number; });
+      seq::sort(r.ports, [](const sysfs_rdma_port& a, const sysfs_rdma_port& b) { return a.number < b.number; });
       m_.rdma.push_back(std::move(r));
     }
   }

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <string>
 #include <utility>
+#include <topocoll/core/sequence.hpp>
 #include <topocoll/topo/graph.hpp>
 
 namespace topocoll { inline namespace v0 { namespace topo {
@@ -18,7 +19,7 @@ inline result<graph> graph::from(fragment f) {
 
   g.by_key_.resize(n);
   for (std::uint32_t v = 0; v < n; ++v) g.by_key_[v] = {v};
-  std::ranges::sort(g.by_key_, {}, [&](node_id v) -> const std::string& { return g.nodes_[v.value].key; });
+  seq::sort_by(g.by_key_, [&](node_id v) -> const std::string& { return g.nodes_[v.value].key; });
   for (std::size_t i = 1; i < n; ++i) {
     const std::string& key = g.at(g.by_key_[i]).key;
     if (key == g.at(g.by_key_[i - 1]).key)
@@ -48,8 +49,7 @@ inline result<graph> graph::from(fragment f) {
 }
 
 inline std::optional<node_id> graph::find(const std::string& key) const {
-  const auto it =
-      std::ranges::lower_bound(by_key_, key, {}, [&](node_id v) -> const std::string& { return at(v).key; });
+  const auto it = seq::lower_bound_by(by_key_, key, [&](node_id v) -> const std::string& { return at(v).key; });
   if (it == by_key_.end() || at(*it).key != key) return std::nullopt;
   return *it;
 }

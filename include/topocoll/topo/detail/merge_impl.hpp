@@ -10,6 +10,7 @@
 #include <string>
 #include <utility>
 #include <vector>
+#include <topocoll/core/sequence.hpp>
 #include <topocoll/core/units_text.hpp>
 #include <topocoll/topo/merge.hpp>
 
@@ -105,7 +106,7 @@ class merger {
       for (const finding& f : part->findings) all.push_back(&f);
     std::vector<std::size_t> sorted(all.size());
     for (std::size_t i = 0; i < all.size(); ++i) sorted[i] = i;
-    std::ranges::stable_sort(sorted, [&](std::size_t a, std::size_t b) { return order_of(*all[a], *all[b]) < 0; });
+    seq::sort(sorted, [&](std::size_t a, std::size_t b) { return order_of(*all[a], *all[b]) < 0; });
     for (std::size_t first = 0, last = 1; last < sorted.size(); ++last)
       if (order_of(*all[sorted[first]], *all[sorted[last]]) == 0)
         all[sorted[last]] = nullptr;
@@ -131,7 +132,7 @@ class merger {
       placed_.emplace_back(parts_[p]->nodes.size());
     }
     std::vector<origin> by_key = all;
-    std::ranges::stable_sort(by_key, {}, [&](origin o) -> const std::string& { return node_at(o).key; });
+    seq::sort_by(by_key, [&](origin o) -> const std::string& { return node_at(o).key; });
     // The first of each group stands for it; `group_of` leads from there to the others.
     std::vector<std::vector<std::size_t>> start(parts_.size());
     for (std::size_t p = 0; p < parts_.size(); ++p) start[p].assign(parts_[p]->nodes.size(), by_key.size());
@@ -158,7 +159,7 @@ class merger {
   [[nodiscard]] node joined_node(std::span<const origin> group) {
     std::vector<origin> order(group.begin(), group.end());
     if (order.size() == 1) return node_at(order[0]);
-    std::ranges::stable_sort(order, {}, [&](origin o) { return node_at(o).how; });
+    seq::sort_by(order, [&](origin o) { return node_at(o).how; });
     node n = node_at(order[0]);
     origin of_kind = order[0], of_host = order[0], of_index = order[0], of_rank = order[0], of_numa = order[0];
     for (std::size_t i = 1; i < order.size(); ++i) {
@@ -184,8 +185,8 @@ class merger {
       join_number(n.key, "rank", n.global_rank, of_rank, other.global_rank, order[i]);
       join_number(n.key, "NUMA domain", n.numa, of_numa, other.numa, order[i]);
       for (const auto& fact : other.facts) {
-        const auto it = std::ranges::lower_bound(n.facts, fact.first, {},
-                                                 [](const auto& f) -> const std::string& { return f.first; });
+        const auto it =
+            seq::lower_bound_by(n.facts, fact.first, [](const auto& f) -> const std::string& { return f.first; });
         if (it == n.facts.end() || it->first != fact.first) n.facts.insert(it, fact);
       }
     }
@@ -228,7 +229,7 @@ class merger {
         all.push_back(
             {placed_[p][l.from.value], placed_[p][l.to.value], l.kind, {p, i}, static_cast<std::uint32_t>(all.size())});
       }
-    std::ranges::sort(all, [&](const placed_link& a, const placed_link& b) {
+    seq::sort(all, [&](const placed_link& a, const placed_link& b) {
       if (a.from != b.from) return a.from < b.from;
       if (a.to != b.to) return a.to < b.to;
       if (a.kind != b.kind) return a.kind < b.kind;
@@ -243,7 +244,7 @@ class merger {
         ++last;
       join_links({all.data() + first, last - first}, kept);
     }
-    std::ranges::sort(kept, {}, [](const auto& k) { return k.first; });
+    seq::sort_by(kept, [](const auto& k) { return k.first; });
     for (auto& [seen, l] : kept) joined_.links.push_back(std::move(l));
     return {};
   }
@@ -261,7 +262,7 @@ class merger {
       for (const placed_link& p : set) worst = std::max(worst, link_at(p.where).how);
       return worst;
     };
-    std::ranges::stable_sort(sets, {}, trust_of);
+    seq::sort_by(sets, trust_of);
     const auto best = sets[0];
     for (std::size_t i = 1; i < sets.size(); ++i)
       if (sets[i].size() != best.size()) compare_sums(best, sets[i]);
@@ -303,7 +304,7 @@ class merger {
 
   /// One link from all that say something about it, in canonical order of their parts.
   [[nodiscard]] link joined_link(std::vector<placed_link> same) {
-    std::ranges::stable_sort(same, {}, [&](const placed_link& p) { return link_at(p.where).how; });
+    seq::sort_by(same, [&](const placed_link& p) { return link_at(p.where).how; });
     link l = link_at(same[0].where);
     l.from = same[0].from;
     l.to = same[0].to;
@@ -351,7 +352,7 @@ inline result<fragment> merge(std::span<const fragment> fragments) {
   if (fragments.empty()) return fail(errc::invalid_argument, "there is nothing to merge", "give at least one fragment");
   std::vector<const fragment*> order;
   for (const fragment& f : fragments) order.push_back(&f);
-  std::ranges::stable_sort(order, [](const fragment* a, const fragment* b) { return detail::order_of(*a, *b) < 0; });
+  seq::sort(order, [](const fragment* a, const fragment* b) { return detail::order_of(*a, *b) < 0; });
   return detail::merger(std::move(order)).run();
 }
 

@@ -10,6 +10,7 @@
 #include <string_view>
 #include <utility>
 #include <vector>
+#include <topocoll/core/sequence.hpp>
 #include <topocoll/core/units_text.hpp>
 #include <topocoll/topo/detail/tree_layout.hpp>
 #include <topocoll/topo/groups.hpp>
@@ -53,7 +54,7 @@ class tree_writer {
   [[nodiscard]] std::string mark(const link& l) {
     if (l.how != trust::assumed) return {};
     const std::string reason = l.reason.empty() ? "no reason is given" : l.reason;
-    auto it = std::ranges::find(reasons_, reason);
+    auto it = seq::find(reasons_, reason);
     if (it == reasons_.end()) it = reasons_.insert(it, reason);
     return " ?" + std::to_string(it - reasons_.begin() + 1);
   }
@@ -211,7 +212,7 @@ class tree_writer {
       tree_line made = line_of(child, children);
       line.shape += '(' + made.shape + ')';
       const auto twin =
-          std::ranges::find_if(alike, [&](const auto& set) { return !o_.everything && set[0].shape == made.shape; });
+          seq::find_if(alike, [&](const auto& set) { return !o_.everything && set[0].shape == made.shape; });
       if (twin == alike.end())
         alike.push_back({std::move(made)});
       else
@@ -260,26 +261,26 @@ class tree_writer {
       for (const link_id e : g_.out_links(v)) {
         if (g_.at(e).kind != link_kind::nvlink && g_.at(e).kind != link_kind::xgmi) continue;
         const std::string words = made_and_rated(g_.at(e));
-        auto it = std::ranges::find_if(made, [&](const auto& m) { return m.first == words; });
+        auto it = seq::find_if(made, [&](const auto& m) { return m.first == words; });
         if (it == made.end()) it = made.insert(it, {words, {}});
         it->second.push_back(g_.head(e));
       }
       std::string text;
       std::string kind;
       for (auto& [words, ends] : made) {
-        std::ranges::sort(ends, {}, [this](node_id w) { return std::pair(g_.at(w).index.value_or(UINT32_MAX), w); });
+        seq::sort_by(ends, [this](node_id w) { return std::pair(g_.at(w).index.value_or(UINT32_MAX), w); });
         std::vector<std::string> names;
         std::size_t others = 0;
         for (const node_id w : ends) {
           names.push_back(label_of(g_.at(w)));
-          others += std::ranges::find(gpus, w) != gpus.end() ? 1 : 0;
+          others += seq::find(gpus, w) != gpus.end() ? 1 : 0;
           kind += words + (g_.at(w).kind == node_kind::nvswitch ? "NVSwitch" : names.back());
         }
         const bool to_all = others > 1 && others + 1 == gpus.size() && others == ends.size();
         text += (text.empty() ? "" : "; ") + words + " to " + (to_all ? "each other GPU" : joined_names(names, 16));
       }
       if (text.empty()) continue;
-      auto it = std::ranges::find_if(alike, [&](const auto& a) { return a.text == text; });
+      auto it = seq::find_if(alike, [&](const auto& a) { return a.text == text; });
       if (it == alike.end()) it = alike.insert(it, {text, kind, {}});
       it->names.push_back(label_of(g_.at(v)));
     }
@@ -299,7 +300,7 @@ class tree_writer {
       for (const link_id e : g_.out_links(v))
         if (g_.at(e).kind == link_kind::cpu && v < g_.head(e)) pairs.push_back({v, g_.head(e), figure(g_.at(e))});
     }
-    const bool same = std::ranges::all_of(pairs, [&](const pair_of& p) { return p.words == pairs[0].words; });
+    const bool same = seq::all_of(pairs, [&](const pair_of& p) { return p.words == pairs[0].words; });
     if (pairs.size() > 1 && same && pairs.size() == cpus * (cpus - 1) / 2) {
       to.push_back({"between any two of " + counted(cpus, "NUMA domain"), pairs[0].words, pairs[0].words, "", {}});
       return;
@@ -318,7 +319,7 @@ class tree_writer {
     for (const node_id v : nodes)
       if (const auto e = parent_[v.value]) children_[g_.tail(*e).value].push_back(v);
     for (const node_id v : nodes)
-      std::ranges::sort(children_[v.value], {}, [this](node_id w) {
+      seq::sort_by(children_[v.value], [this](node_id w) {
         return std::pair(g_.at(w).kind != node_kind::host_memory, std::string_view(g_.at(w).key));
       });
     std::vector<std::vector<tree_line>> alike;
@@ -330,8 +331,8 @@ class tree_writer {
       }
       tree_line made = line_of(v, children_);
       top.shape += '(' + made.shape + ')';
-      const auto twin = std::ranges::find_if(
-          alike, [&](const auto& set) { return !o_.everything && !cpu && set[0].shape == made.shape; });
+      const auto twin =
+          seq::find_if(alike, [&](const auto& set) { return !o_.everything && !cpu && set[0].shape == made.shape; });
       if (twin == alike.end())
         alike.push_back({std::move(made)});
       else
@@ -362,8 +363,8 @@ class tree_writer {
     std::vector<kind_of_host> kinds;
     for (const group& h : all) {
       tree_line tree = host_tree(h.name.empty() ? "devices of no named host" : h.name, h.nodes, h.name);
-      const auto it = std::ranges::find_if(
-          kinds, [&](const kind_of_host& k) { return !o_.everything && k.tree.shape == tree.shape; });
+      const auto it =
+          seq::find_if(kinds, [&](const kind_of_host& k) { return !o_.everything && k.tree.shape == tree.shape; });
       if (it != kinds.end())
         it->names.push_back(h.name);
       else
@@ -396,10 +397,9 @@ class tree_writer {
         names.push_back(g_.at(g_.head(e)).host);
         gpus += g_.at(g_.head(e)).kind == node_kind::gpu ? 1 : 0;
       }
-      std::ranges::sort(names);
-      names.erase(std::unique(names.begin(), names.end()), names.end());
+      seq::sort_unique(names);
       const std::string words = counted(gpus, "GPU") + " in " + counted(names.size(), "host");
-      auto it = std::ranges::find_if(alike, [&](const auto& a) { return a.first == words; });
+      auto it = seq::find_if(alike, [&](const auto& a) { return a.first == words; });
       if (it == alike.end()) it = alike.insert(it, {words, {}});
       it->second.push_back(label_of(g_.at(v)));
     }
@@ -421,7 +421,7 @@ class tree_writer {
                                  : network            ? word_of(k)
                                                       : "NIC");
       (network ? up : down) += g_.capacity(e).value;
-      auto it = std::ranges::find_if(made, [&](const auto& m) { return m.first == words; });
+      auto it = seq::find_if(made, [&](const auto& m) { return m.first == words; });
       if (it == made.end()) it = made.insert(it, {words, 0});
       ++it->second;
     }
@@ -446,7 +446,7 @@ class tree_writer {
       std::vector<std::pair<std::string, std::vector<std::string>>> alike;
       for (const node_id v : g_.all(kind)) {
         const std::string words = switch_words(v);
-        auto it = std::ranges::find_if(alike, [&](const auto& a) { return a.first == words; });
+        auto it = seq::find_if(alike, [&](const auto& a) { return a.first == words; });
         if (it == alike.end() || o_.everything) it = alike.insert(alike.end(), {words, {}});
         it->second.push_back(label_of(g_.at(v)));
       }
