@@ -26,6 +26,7 @@ function(topocoll_components_of out file)
           if(at EQUAL 0)
             list(GET vendor 1 component)
             list(APPEND found ${component})
+            break() # the first row that fits
           endif()
         endforeach()
       endif()

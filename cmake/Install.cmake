@@ -12,7 +12,7 @@ configure_package_config_file(cmake/topocollConfig.cmake.in "${PROJECT_BINARY_DI
 write_basic_package_version_file("${PROJECT_BINARY_DIR}/topocollConfigVersion.cmake" COMPATIBILITY SameMinorVersion
                                  ARCH_INDEPENDENT)
 install(FILES "${PROJECT_BINARY_DIR}/topocollConfig.cmake" "${PROJECT_BINARY_DIR}/topocollConfigVersion.cmake"
-              cmake/topocollComponents.cmake cmake/FindNCCL.cmake cmake/FindVerbs.cmake cmake/Findhwloc.cmake
+              cmake/topocollComponents.cmake cmake/FindIbnetdisc.cmake cmake/FindNCCL.cmake cmake/FindVerbs.cmake cmake/Findhwloc.cmake cmake/Findyaml.cmake
         DESTINATION "${topocoll_cmake_dir}")
 
 set(topocoll_pc_dir "${CMAKE_INSTALL_DATADIR}/pkgconfig")

@@ -32,6 +32,11 @@ LONE_SPACESHIP = re.compile(r"\bfriend\b[^;{}]*operator<=>\s*\([^)]*\)[^;]*=\s*d
 VARIABLE = re.compile(r"^(?:inline|static|thread_local)\s+(?!constexpr\b|const\b|consteval\b|constinit\s+const\b|namespace\b)"
                       r"[\w:<>,*&\s]+?\b\w+\s*(?:=|\{|;)")
 
+# A long body in a function that is no template costs everyone who includes the header, also those who never call it.
+EAGER = re.compile(r"^(?:\[\[nodiscard\]\] )?inline (?!constexpr\b|namespace\b)[^;{}=]*?(?<!::)\b(\w+)\([^;{}]*\{$(.*?)^\}", re.M | re.S)
+MOST_EAGER_LINES = 12
+DEFERRED_LAYERS = ("io/", "read/", "topo/", "discover/", "plan/", "exec/", "probe/", "bench/", "integrate/")
+
 
 def frames(code, position):
     """What stands before each brace that is open at a position: the heads of namespaces, classes and functions."""
@@ -104,6 +109,11 @@ def complaints(name, text, vendors):
     for m in re.finditer(r"^(?:inline|static|thread_local)\b[^\n]*", code, re.M):
         if VARIABLE.match(m.group(0)) and "(" not in re.split(r"[={;]", m.group(0))[0]:
             found.append(f"{name}:{sources.line_of(code, m.start())}: a variable that can change, shared by the whole program")
+    if name.startswith(DEFERRED_LAYERS):
+        for m in EAGER.finditer(code):
+            if m.group(2).count("\n") > MOST_EAGER_LINES:
+                found.append(f"{name}:{sources.line_of(code, m.start())}: {m.group(1)}() has a long body: write `template <class = "
+                             "void>` for `inline`, so that only those who call it compile it")
     for m in sources.INCLUDE.finditer(sources.blank(text, keep_texts=True)):
         refused = "includes are written <topocoll/layer/name.hpp>" if m.group(1) == '"' else known_include(m.group(2), name, vendors)
         if refused:
@@ -142,6 +152,8 @@ def self_test():
          check("#include <infiniband/verbs.h>\n", "backend/verbs/transport.hpp")),
         ("unknown library", check("#include <zlib.h>\n"), check("#include <vector>\n#include <sys/stat.h>\n")),
         ("quotes", check('#include "x.hpp"\n'), check("#include <topocoll/core/x.hpp>\n")),
+        ("eager body", check("[[nodiscard]] inline int f(int a) {\n" + "  ++a;\n" * 20 + "}\n"),
+         check("inline int f(int a) {\n  return a;\n}\ntemplate <class = void>\nint g(int a) {\n" + "  ++a;\n" * 20 + "}\n")),
         ("length", check("\n" * 400), check("\n" * 400, "topo/detail/x.hpp")),
     ])
 

@@ -20,7 +20,8 @@ namespace topocoll { inline namespace v0 { namespace bench {
 ///
 /// Ranks are threads of this process. The time of an iteration is that of one call out of place, by the configuration's
 /// average; counters: `busbw` in bytes per second, `wrong` elements. A failure becomes an error of the benchmark.
-inline void register_sweep(const sweep_config& config, std::uint32_t ranks) {
+template <class = void>
+void register_sweep(const sweep_config& config, std::uint32_t ranks) {
   for (const bytes size : sizes(config.range)) {
     const std::string name = "exec/" + std::string(topocoll::to_string(config.collective)) + '/' +
                              std::string(topocoll::to_string(config.type)) + '/' + std::to_string(size.value) + '/' +

@@ -26,7 +26,8 @@ struct run_facts {
 /// The document that nccl-tests writes with -J: same fields, times in us, bandwidths in GB/s, booleans as the texts "true" and
 /// "false", wrong counts as text ("N/A" when nothing was checked). Left out: `env`, because secrets leak through it, and
 /// `nccl_version`. Added: `topocoll_version`, and in each result `plan` and, when known, `bound_bus_bw`.
-[[nodiscard]] inline io::json to_json(const sweep_config& config, std::span<const row> rows, const run_facts& facts) {
+template <class = void>
+[[nodiscard]] io::json to_json(const sweep_config& config, std::span<const row> rows, const run_facts& facts) {
   using io::json;
   json j;
   j["version"] = 3;

@@ -41,15 +41,19 @@ struct rank_line {
 };
 
 /// The lines before the table. There is no GPU in this run, so "nGpus" is 0 and devices are cores or plain processes.
+template <class = void>
 [[nodiscard]] std::string header(const sweep_config& config, std::span<const rank_line> ranks);
 
 /// The three lines that name the columns; with `bound` a fourth column follows in each line.
+template <class = void>
 [[nodiscard]] std::string column_lines(bool bound = false);
 
 /// One line of the table.
+template <class = void>
 [[nodiscard]] std::string to_text(const row& r, bool bound = false);
 
 /// The lines after the table: "# Out of bounds values : 0 OK" and "# Avg bus bandwidth    : 1.234".
+template <class = void>
 [[nodiscard]] std::string footer(const totals& t);
 
 namespace detail {
@@ -62,12 +66,14 @@ template <class... Values>
 }
 
 /// Microseconds in seven characters: two decimals below 100, one below 10,000, none above.
-[[nodiscard]] inline std::string time_text(seconds time) {
+template <class = void>
+[[nodiscard]] std::string time_text(seconds time) {
   const double us = time.value * 1e6;
   return printed(us >= 9999.95 ? "%7.0f" : (us >= 99.995 ? "%7.1f" : "%7.2f"), us);
 }
 
-[[nodiscard]] inline std::string half_text(const row& r, const timing& half) {
+template <class = void>
+[[nodiscard]] std::string half_text(const row& r, const timing& half) {
   const std::string wrong = half.wrong ? std::to_string(*half.wrong) : "N/A";
   return "  " + time_text(half.time) +
          printed("  %6.2f  %6.2f  %5s", r.algbw(half).value / 1e9, r.busbw(half).value / 1e9, wrong.c_str());
@@ -75,7 +81,8 @@ template <class... Values>
 
 }  // namespace detail
 
-inline std::string header(const sweep_config& config, std::span<const rank_line> ranks) {
+template <class>
+std::string header(const sweep_config& config, std::span<const rank_line> ranks) {
   const unsigned long long step = config.range.factor ? *config.range.factor : config.range.step.value;
   std::string text = "# nThread 1 nGpus 0 minBytes " + std::to_string(config.range.first.value) + " maxBytes " +
                      std::to_string(config.range.last.value) + " step: " + std::to_string(step) +
@@ -90,7 +97,8 @@ inline std::string header(const sweep_config& config, std::span<const rank_line>
   return text + "#\n";
 }
 
-inline std::string column_lines(bool bound) {
+template <class>
+std::string column_lines(bool bound) {
   const std::string_view more[] = {bound ? "  share of limit" : "", bound ? "    out     in" : "", ""};
   std::string text = "#\n";
   text +=
@@ -108,7 +116,8 @@ inline std::string column_lines(bool bound) {
   return text;
 }
 
-inline std::string to_text(const row& r, bool bound) {
+template <class>
+std::string to_text(const row& r, bool bound) {
   const std::string op = reduces(r.collective) ? std::string(to_string(r.op)) : "none";
   const std::string type(to_string(r.type));
   std::string text = detail::printed("%12llu  %12llu  %8s  %6s  %6d", static_cast<unsigned long long>(r.size.value),
@@ -123,7 +132,8 @@ inline std::string to_text(const row& r, bool bound) {
   return text + "\n";
 }
 
-inline std::string footer(const totals& t) {
+template <class>
+std::string footer(const totals& t) {
   std::string text = "# Out of bounds values : " + std::to_string(t.wrong) + (t.wrong == 0 ? " OK\n" : " FAILED\n");
   if (!t.checked) text = "# Out of bounds values : N/A (nothing was checked)\n";
   return text + detail::printed("# Avg bus bandwidth    : %g \n#\n", t.average_busbw.value / 1e9);

@@ -71,7 +71,8 @@ struct size_range {
 
 /// The sizes of a range: `first`, then multiplied or increased while not above `last`. At most 10,000; a first size of 0 with a
 /// factor gives one size. Precondition: factor >= 2 or step > 0, first <= last.
-[[nodiscard]] inline std::vector<bytes> sizes(const size_range& range) {
+template <class = void>
+[[nodiscard]] std::vector<bytes> sizes(const size_range& range) {
   std::vector<bytes> all;
   for (bytes size = range.first; size <= range.last && all.size() < 10000;) {
     all.push_back(size);
@@ -89,7 +90,8 @@ struct totals {
   bytes_per_second average_busbw;  ///< mean over all halves, as nccl-tests computes it
 };
 
-[[nodiscard]] inline totals total(std::span<const row> rows) {
+template <class = void>
+[[nodiscard]] totals total(std::span<const row> rows) {
   totals t;
   for (const row& r : rows) {
     for (const timing* half : {&r.out_of_place, &r.in_place}) {

@@ -33,7 +33,8 @@ struct alignas(64) whereabouts {
 };
 
 /// "all_reduce of 1 MiB in place, timed call 12 of 20".
-[[nodiscard]] inline std::string to_string(const whereabouts& w, collective_kind collective) {
+template <class = void>
+[[nodiscard]] std::string to_string(const whereabouts& w, collective_kind collective) {
   const auto phase = w.at.load(std::memory_order_relaxed);
   if (phase == whereabouts::phase::starting)
     return "its start, before the first " + std::string(topocoll::to_string(collective));

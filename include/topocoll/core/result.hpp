@@ -63,7 +63,7 @@ class [[nodiscard]] result {
  public:
   using value_type = T;
 
-  result(T value) : value_(std::move(value)), holds_value_(true) {}
+  result(T held) : value_(std::move(held)), holds_value_(true) {}
   result(failure f) : failure_(std::move(f)), holds_value_(false) {}
   result(result&& other) noexcept(std::is_nothrow_move_constructible_v<T>) : holds_value_(other.holds_value_) {
     fill(std::move(other));

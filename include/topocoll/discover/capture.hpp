@@ -28,6 +28,7 @@ struct capture_options {
 /// The format is that of docs/formats/recording.md. Contents that identify the machine beyond its shape are the addresses of
 /// interfaces and adapters; they are masked unless told otherwise. Interface names stay.
 /// @return `not_found` when the root holds no machine. Cost: as reading, and one readlink a path component.
+template <class = void>
 [[nodiscard]] result<std::string> capture(const capture_options& options = {});
 
 namespace detail {
@@ -144,7 +145,8 @@ template <io::FileTree Tree>
 
 }  // namespace detail
 
-inline result<std::string> capture(const capture_options& options) {
+template <class>
+result<std::string> capture(const capture_options& options) {
   const io::live_tree tree(options.root);
   if (!tree.list("/sys") && !tree.list("/proc"))
     return fail(errc::not_found, "'" + options.root + "' holds neither /sys nor /proc",

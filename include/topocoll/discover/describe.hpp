@@ -24,53 +24,65 @@ namespace topocoll { inline namespace v0 {
 /// @return  `malformed_input` for an unknown model or key, which lists the known ones, and for a bad value, with the
 ///          position of the word (first character is 1). Whether the cluster can be built is for `generate` to say.
 /// Cost: O(length), and what drawing faults costs.
-[[nodiscard]] inline result<fabric_options> parse_spec(std::string_view spec);
+template <class = void>
+[[nodiscard]] result<fabric_options> parse_spec(std::string_view spec);
 
 /// Writes options as the shortest description that `parse_spec` reads back to equal options: the model's name, then what
 /// differs from the model in a fixed order.
 /// @return  `unsupported` for a host model that is not one of `models::all` or whose GPUs are wired in another way
-[[nodiscard]] inline result<std::string> to_spec(const fabric_options& options);
+template <class = void>
+[[nodiscard]] result<std::string> to_spec(const fabric_options& options);
 
 /// Builds what a description describes.
 /// @return  as `parse_spec` and `generate`. Cost: of `generate`
-[[nodiscard]] inline result<topo::fragment> describe(std::string_view spec);
+template <class = void>
+[[nodiscard]] result<topo::fragment> describe(std::string_view spec);
 
 /// Models and keys with their meanings, one a line, for help texts.
-[[nodiscard]] inline std::string spec_help();
+template <class = void>
+[[nodiscard]] std::string spec_help();
 
 /// A description as a source, to be merged with what other sources tell.
 struct description {
   std::string spec;
 
   [[nodiscard]] std::string_view name() const { return "description"; }
-  [[nodiscard]] result<topo::fragment> read(const discover_options&) const { return describe(spec); }
+  template <class = void>
+  [[nodiscard]] result<topo::fragment> read(const discover_options&) const {
+    return describe(spec);
+  }
 };
 
 namespace detail {
 
-inline std::string_view trimmed(std::string_view text) {
+template <class = void>
+std::string_view trimmed(std::string_view text) {
   while (!text.empty() && text.front() == ' ') text.remove_prefix(1);
   while (!text.empty() && text.back() == ' ') text.remove_suffix(1);
   return text;
 }
 
-inline std::string at_character(std::string_view word, std::string_view spec) {
+template <class = void>
+std::string at_character(std::string_view word, std::string_view spec) {
   return " at character " + std::to_string(word.data() - spec.data() + 1) + " of '" + std::string(spec) + "'";
 }
 
 /// "did you mean 'x'? " when some known word is near.
-inline std::string suggestion(std::string_view word, const std::vector<std::string_view>& known) {
+template <class = void>
+std::string suggestion(std::string_view word, const std::vector<std::string_view>& known) {
   const std::string_view near = nearest(word, known);
   return near.empty() ? std::string() : "did you mean '" + std::string(near) + "'? ";
 }
 
-inline std::string listed(const std::vector<std::string_view>& words) {
+template <class = void>
+std::string listed(const std::vector<std::string_view>& words) {
   std::string text;
   for (const std::string_view w : words) text += (text.empty() ? "" : ", ") + std::string(w);
   return text;
 }
 
-inline std::vector<std::string_view> model_names() {
+template <class = void>
+std::vector<std::string_view> model_names() {
   std::vector<std::string_view> names;
   for (const host_model& m : models::all) names.push_back(m.name);
   for (const std::string_view other : {"dgx-h100", "dgx-h200", "dgx-b200"}) names.push_back(other);
@@ -78,7 +90,8 @@ inline std::vector<std::string_view> model_names() {
 }
 
 /// Options of a model as it is when nothing else is said: one host, or all hosts of one NVSwitch plane.
-inline fabric_options plain(const host_model& model) {
+template <class = void>
+fabric_options plain(const host_model& model) {
   fabric_options o;
   o.host = model;
   o.nodes = model.domain_hosts;
@@ -87,7 +100,8 @@ inline fabric_options plain(const host_model& model) {
 
 }  // namespace detail
 
-inline result<fabric_options> parse_spec(std::string_view spec) {
+template <class>
+result<fabric_options> parse_spec(std::string_view spec) {
   const std::size_t colon = spec.find(':');
   const std::string_view name = detail::trimmed(spec.substr(0, colon));
   const host_model* model = find_model(name);
@@ -135,7 +149,8 @@ inline result<fabric_options> parse_spec(std::string_view spec) {
   return o;
 }
 
-inline result<std::string> to_spec(const fabric_options& o) {
+template <class>
+result<std::string> to_spec(const fabric_options& o) {
   const host_model* model = find_model(o.host.name);
   if (model == nullptr || model->name != o.host.name)
     return fail(errc::unsupported, "the host model '" + std::string(o.host.name) + "' has no name in descriptions",
@@ -162,7 +177,8 @@ inline result<std::string> to_spec(const fabric_options& o) {
   return spec;
 }
 
-inline result<topo::fragment> describe(std::string_view spec) {
+template <class>
+result<topo::fragment> describe(std::string_view spec) {
   const auto options = parse_spec(spec);
   if (!options) return options.error();
   auto f = generate(*options);
@@ -170,7 +186,8 @@ inline result<topo::fragment> describe(std::string_view spec) {
   return f;
 }
 
-inline std::string spec_help() {
+template <class>
+std::string spec_help() {
   std::string text = "models: " + detail::listed(detail::model_names()) + "\nkeys:\n";
   for (const detail::spec_key& key : detail::spec_keys) {
     std::string line = "  " + std::string(key.name);

@@ -21,8 +21,9 @@ struct discovery {
 /// Joins what was read. For programs that choose their sources while they run.
 /// @param refusals  why other sources told nothing; kept as findings
 /// @return the first refusal when there are no fragments; else as `merge` and `graph::from`
-[[nodiscard]] inline result<discovery> join_fragments(
-    std::vector<topo::fragment> fragments, const std::vector<std::pair<std::string, failure>>& refusals = {}) {
+template <class = void>
+[[nodiscard]] result<discovery> join_fragments(std::vector<topo::fragment> fragments,
+                                               const std::vector<std::pair<std::string, failure>>& refusals = {}) {
   if (fragments.empty()) {
     if (refusals.empty()) return fail(errc::invalid_argument, "no source was named, so there is nothing to discover");
     failure first = refusals.front().second;

@@ -19,6 +19,7 @@ namespace topocoll { inline namespace v0 {
 /// Reads a text, told apart by its content, never by its name.
 /// @param file  name for failures and findings
 /// @return `malformed_input` for a text of a known kind that is broken, with the place; `unsupported` for any other kind
+template <class = void>
 [[nodiscard]] result<topo::fragment> from_text(std::string_view text, const std::string& file,
                                                const discover_options& options = {});
 
@@ -27,6 +28,7 @@ namespace topocoll { inline namespace v0 {
 /// Knows: NCCL and RCCL topologies (XML with the root `system`), topocoll's own JSON (schema "topocoll.topology/1"),
 /// recordings of /sys (docs/formats/recording.md), and directories with sys/ and proc/ as a mounted machine.
 /// @return as `io::read_file` and `from_text`
+template <class = void>
 [[nodiscard]] result<topo::fragment> from_file(const std::string& path, const discover_options& options = {});
 
 namespace detail {
@@ -35,13 +37,15 @@ inline constexpr const char* known_kinds =
     "NCCL topologies (XML with <system>), topocoll topologies (JSON), recordings of /sys, and directories that hold "
     "/sys";
 
-[[nodiscard]] inline failure unknown_kind(const std::string& file, const std::string& found) {
+template <class = void>
+[[nodiscard]] failure unknown_kind(const std::string& file, const std::string& found) {
   return fail(errc::unsupported,
               file + " is " + found + ": not a topology file that topocoll knows; it reads " + known_kinds);
 }
 
 /// First line that is neither empty nor a comment.
-[[nodiscard]] inline std::string_view first_row(std::string_view text) {
+template <class = void>
+[[nodiscard]] std::string_view first_row(std::string_view text) {
   while (!text.empty()) {
     const std::size_t end = text.find('\n');
     const std::string_view row = text.substr(0, end);
@@ -51,7 +55,8 @@ inline constexpr const char* known_kinds =
   return {};
 }
 
-[[nodiscard]] inline bool looks_binary(std::string_view text) {
+template <class = void>
+[[nodiscard]] bool looks_binary(std::string_view text) {
   for (const char c : text.substr(0, 4096))
     if (static_cast<unsigned char>(c) < 0x20 && c != '\n' && c != '\r' && c != '\t' && c != '\f' && c != '\x1b')
       return true;
@@ -60,8 +65,8 @@ inline constexpr const char* known_kinds =
 
 }  // namespace detail
 
-inline result<topo::fragment> from_text(std::string_view text, const std::string& file,
-                                        const discover_options& options) {
+template <class>
+result<topo::fragment> from_text(std::string_view text, const std::string& file, const discover_options& options) {
   std::string_view body = text;
   if (body.substr(0, 3) == "\xef\xbb\xbf") body.remove_prefix(3);
   const std::size_t first = body.find_first_not_of(" \t\r\n");
@@ -94,7 +99,8 @@ inline result<topo::fragment> from_text(std::string_view text, const std::string
   return detail::unknown_kind(file, "a text");
 }
 
-inline result<topo::fragment> from_file(const std::string& path, const discover_options& options) {
+template <class>
+result<topo::fragment> from_file(const std::string& path, const discover_options& options) {
   struct stat about {};
   if (::stat(path.c_str(), &about) == 0 && S_ISDIR(about.st_mode)) {
     if (io::live_tree(path).list("/sys") || io::live_tree(path).list("/proc")) {

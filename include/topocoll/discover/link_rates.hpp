@@ -5,6 +5,7 @@
 #include <optional>
 #include <string_view>
 #include <topocoll/core/units.hpp>
+#include <topocoll/read/ib_speed.hpp>
 
 namespace topocoll { inline namespace v0 {
 
@@ -32,6 +33,25 @@ namespace topocoll { inline namespace v0 {
 [[nodiscard]] constexpr bytes_per_second pcie_payload_rate(std::uint32_t generation, std::uint32_t lanes) {
   constexpr double tenths[] = {0, 15, 30, 60, 120, 240, 480, 960};
   return {generation <= 7 ? tenths[generation] / 80 * 1e9 * lanes : 0};
+}
+
+/// What an InfiniBand link is called by, one direction: lanes times 2.5, 5, 10, 10, 14, 25, 50, 100, 200 Gbit/s for SDR to
+/// XDR; 0 for unknown.
+///
+/// Source: the Linux kernel's drivers/infiniband/core/sysfs.c, whose "40 Gb/sec (4X QDR)" NCCL takes as the port's speed.
+[[nodiscard]] constexpr bytes_per_second infiniband_rate(read::ib_speed speed, std::uint32_t lanes) {
+  constexpr double gbit[] = {0, 2.5, 5, 10, 10, 14, 25, 50, 100, 200};
+  return {gbit[static_cast<std::uint8_t>(speed)] * lanes * 1.25e8};
+}
+
+/// What an InfiniBand link moves, one direction, after line coding; packet headers are still in it. 0 for unknown.
+///
+/// Source: InfiniBand Architecture Specification, volume 2: 8b/10b for SDR, DDR and QDR, 64b/66b for FDR10, FDR (14.0625
+/// Gbit/s) and EDR (25.78125); HDR, NDR and XDR signal 53.125, 106.25 and 212.5 Gbit/s, of which 256b/257b and RS(544,514)
+/// leave 50, 100 and 200.
+[[nodiscard]] constexpr bytes_per_second infiniband_data_rate(read::ib_speed speed, std::uint32_t lanes) {
+  constexpr double gbit[] = {0, 2, 4, 8, 10, 14.0625 * 64 / 66, 25, 50, 100, 200};
+  return {gbit[static_cast<std::uint8_t>(speed)] * lanes * 1.25e8};
 }
 
 /// Rates of one cable of a GPU interconnect, one direction.

@@ -20,6 +20,7 @@ namespace topocoll { inline namespace v0 {
 /// @param file  name for failures, findings and `fragment::source`
 /// @return `malformed_input` with file and line for a busid that is no PCI address or that contains itself; `unsupported`
 ///         for more than 128 NUMA domains in one host. Cost: O(n log n) for n elements.
+template <class = void>
 [[nodiscard]] result<topo::fragment> fragment_of(const read::nccl_topology& topology, const std::string& host,
                                                  const std::string& file);
 

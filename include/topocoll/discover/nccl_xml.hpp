@@ -17,8 +17,9 @@ namespace topocoll { inline namespace v0 {
 /// Reads the text of a topology file. See `fragment_of` for what becomes what.
 /// @param file  name for failures and findings
 /// @return `malformed_input` or `unsupported` with file, line and reason
-[[nodiscard]] inline result<topo::fragment> fragment_of_nccl_xml(std::string_view text, const std::string& file,
-                                                                 const discover_options& options = {}) {
+template <class = void>
+[[nodiscard]] result<topo::fragment> fragment_of_nccl_xml(std::string_view text, const std::string& file,
+                                                          const discover_options& options = {}) {
   const auto root = io::parse_xml(text, file);
   if (!root) return root.error();
   const auto topology = read::nccl_topology_of(*root, file);
@@ -31,6 +32,7 @@ class nccl_xml {
  public:
   explicit nccl_xml(std::string path) : path_(std::move(path)) {}
   [[nodiscard]] static std::string_view name() { return "nccl-xml"; }
+  template <class = void>
   [[nodiscard]] result<topo::fragment> read(const discover_options& options) const {
     const auto text = io::read_file(path_);
     if (!text) return text.error();

@@ -15,8 +15,9 @@ namespace topocoll { inline namespace v0 {
 
 /// Reads the text of a recording. A recording that names its host overrides `options.host`.
 /// @return `malformed_input` with the line for what is no recording, or when it holds nothing of a machine
-[[nodiscard]] inline result<topo::fragment> fragment_of_recording(std::string_view text, const std::string& file,
-                                                                  const discover_options& options = {}) {
+template <class = void>
+[[nodiscard]] result<topo::fragment> fragment_of_recording(std::string_view text, const std::string& file,
+                                                           const discover_options& options = {}) {
   const auto tree = io::recorded_tree::parse(text, file);
   if (!tree) return tree.error();
   if (!tree->list("/sys") && !tree->list("/proc"))
@@ -33,6 +34,7 @@ struct sysfs_recording {
   static constexpr bytes longest{64U << 20U};
 
   [[nodiscard]] static std::string_view name() { return "recording"; }
+  template <class = void>
   [[nodiscard]] result<topo::fragment> read(const discover_options& options) const {
     const auto text = io::live_tree().head(path, longest);
     if (!text) return text.error();

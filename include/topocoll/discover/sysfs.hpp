@@ -20,6 +20,7 @@ struct sysfs {
   std::string root = "/";
 
   [[nodiscard]] static std::string_view name() { return "sysfs"; }
+  template <class = void>
   [[nodiscard]] result<topo::fragment> read(const discover_options& options) const {
     const io::live_tree tree(root);
     if (!tree.list("/sys") && !tree.list("/proc"))

@@ -16,6 +16,7 @@ namespace topocoll { inline namespace v0 {
 /// Of a link the best is the lesser of what both ends can, the current one what it has trained to.
 /// @param host    start of the keys
 /// @param source  `fragment::source`
+template <class = void>
 [[nodiscard]] topo::fragment fragment_of(const read::sysfs_machine& machine, const std::string& host,
                                          const std::string& source);
 

@@ -41,7 +41,8 @@ struct variable_source {
   const void* context;
   std::optional<std::string> (*look)(const void* context, std::string_view name);
 };
-[[nodiscard]] inline result<launch> launch_from_source(const variable_source& variables);
+template <class = void>
+[[nodiscard]] result<launch> launch_from_source(const variable_source& variables);
 }  // namespace detail
 
 /// Reads the variables of the launchers, first found first: torchrun (RANK and WORLD_SIZE), Open MPI, MVAPICH, PMI
@@ -65,7 +66,8 @@ template <VariableLookup L>
 }
 
 /// `launch_from` on the environment of this process. Not while another thread changes it.
-[[nodiscard]] inline result<launch> launch_from_environment() {
+template <class = void>
+[[nodiscard]] result<launch> launch_from_environment() {
   return launch_from([](std::string_view name) -> std::optional<std::string> {
     const char* value = std::getenv(std::string(name).c_str());
     if (value == nullptr) return std::nullopt;

@@ -35,9 +35,9 @@ struct local_options {
 
 namespace detail {
 using rank_body = result<std::string> (*)(void* context, shm_transport& transport);
-[[nodiscard]] inline result<std::vector<rank_exit>> run_rank_processes(std::uint32_t ranks,
-                                                                       const local_options& options, rank_body body,
-                                                                       void* context, deadline until);
+template <class = void>
+[[nodiscard]] result<std::vector<rank_exit>> run_rank_processes(std::uint32_t ranks, const local_options& options,
+                                                                rank_body body, void* context, deadline until);
 }  // namespace detail
 
 /// Forks one process per rank, runs `body(transport)` in each, and returns when all have ended, by rank.

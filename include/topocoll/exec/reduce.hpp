@@ -29,14 +29,16 @@ using reduce_kernel = void (*)(std::byte* into, const std::byte* a, const std::b
 }
 
 /// `reduce_kernel_of(type, op)`, applied.
-inline void reduce_elements(dtype type, reduce_op op, std::byte* into, const std::byte* a, const std::byte* b,
-                            std::size_t count) noexcept {
+template <class = void>
+void reduce_elements(dtype type, reduce_op op, std::byte* into, const std::byte* a, const std::byte* b,
+                     std::size_t count) noexcept {
   reduce_kernel_of(type, op)(into, a, b, count);
 }
 
 /// data[i] := data[i] / by for i < count: the second half of `avg`. Integers truncate toward zero, as NCCL does; half
 /// and bfloat16 divide in float. Precondition: by > 0.
-inline void divide_elements(dtype type, std::byte* data, std::size_t count, std::uint32_t by) noexcept {
+template <class = void>
+void divide_elements(dtype type, std::byte* data, std::size_t count, std::uint32_t by) noexcept {
   detail::divide_kernels[static_cast<std::size_t>(type)](data, count, by);
 }
 

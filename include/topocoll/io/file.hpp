@@ -26,6 +26,7 @@ inline constexpr bytes default_file_limit{64U << 20U};
 /// Files of /proc and /sys, which tell no size, are read until they end. A pipe or a device is refused, never waited for.
 /// @return `not_found`, `permission`, `invalid_argument` (a directory, a pipe, a device), `unsupported` (longer than
 ///         `limit`) or `system`, each with the path. Memory: the file's length.
+template <class = void>
 [[nodiscard]] result<std::string> read_file(const std::string& path, bytes limit = default_file_limit);
 
 /// Makes `content` the content of the file `path`, created if need be.
@@ -34,6 +35,7 @@ inline constexpr bytes default_file_limit{64U << 20U};
 /// all of the old content or all of the new, also after a crash, and a failure leaves the old content and no other trace.
 /// A symbolic link is followed and stays; an existing file keeps its permission bits, but not its other hard links. What
 /// is not a regular file (/dev/null, a pipe) is written to directly. @return as `read_file`
+template <class = void>
 [[nodiscard]] result<void> write_file(const std::string& path, std::string_view content);
 
 namespace detail {
@@ -57,7 +59,8 @@ class open_file {
 };
 
 /// The sentence for what the system reported about a file.
-[[nodiscard]] inline failure file_failure(const std::string& path, int reason, const char* doing) {
+template <class = void>
+[[nodiscard]] failure file_failure(const std::string& path, int reason, const char* doing) {
   const std::string quoted = "'" + path + "'";
   switch (reason) {
     case ENOENT: return fail(errc::not_found, "there is no file " + quoted, "check the path");
@@ -86,7 +89,8 @@ class open_file {
 }
 
 /// 0 or the reason why not all of `content` was taken.
-[[nodiscard]] inline int write_all(int fd, std::string_view content) {
+template <class = void>
+[[nodiscard]] int write_all(int fd, std::string_view content) {
   while (!content.empty()) {
     const auto took = ::write(fd, content.data(), content.size());
     if (took < 0 && errno == EINTR) continue;
@@ -97,7 +101,8 @@ class open_file {
 }
 
 /// Opens a new file beside `path`; its name ends up in `name`. Existing files are never touched.
-[[nodiscard]] inline int open_beside(const std::string& path, std::string& name) {
+template <class = void>
+[[nodiscard]] int open_beside(const std::string& path, std::string& name) {
   for (unsigned attempt = 0; attempt < 1000; ++attempt) {
     name = path + ".tmp-" + std::to_string(::getpid()) + '-' + std::to_string(attempt);
     const int fd = ::open(name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
@@ -107,7 +112,8 @@ class open_file {
 }
 
 /// Where a chain of symbolic links ends; `path` itself when it leads nowhere.
-[[nodiscard]] inline std::string follow(const std::string& path) {
+template <class = void>
+[[nodiscard]] std::string follow(const std::string& path) {
   if (char* real = ::realpath(path.c_str(), nullptr)) {
     std::string found = real;
     std::free(real);
@@ -118,7 +124,8 @@ class open_file {
 
 }  // namespace detail
 
-inline result<std::string> read_file(const std::string& path, bytes limit) {
+template <class>
+result<std::string> read_file(const std::string& path, bytes limit) {
   // O_NONBLOCK: opening a pipe that nobody writes to would wait forever.
   detail::open_file file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (file.fd() < 0) return detail::file_failure(path, errno, "read");
@@ -153,7 +160,8 @@ inline result<std::string> read_file(const std::string& path, bytes limit) {
   return content;
 }
 
-inline result<void> write_file(const std::string& path, std::string_view content) {
+template <class>
+result<void> write_file(const std::string& path, std::string_view content) {
   const std::string target = detail::follow(path);
   struct stat about {};
   const bool exists = ::stat(target.c_str(), &about) == 0;

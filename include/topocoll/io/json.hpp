@@ -30,12 +30,14 @@ inline constexpr std::size_t default_json_depth = 32;
 /// @param where  what the text is, for failures: a path
 /// @return `malformed_input` with line and column, or with the JSON pointer of a name that appears twice; `unsupported`
 ///         for more than `depth` nested arrays and objects. Cost: O(n log k) for objects of k fields.
+template <class = void>
 [[nodiscard]] result<json> parse_json(std::string_view text, std::string_view where,
                                       std::size_t depth = default_json_depth);
 
 /// The value as text, a field a line, ending in a newline. Numbers read back as the same numbers. What is not UTF-8 in a
 /// text becomes U+FFFD, because JSON has no way to write it.
-[[nodiscard]] inline std::string to_text(const json& value) {
+template <class = void>
+[[nodiscard]] std::string to_text(const json& value) {
   return value.dump(2, ' ', false, json::error_handler_t::replace) + '\n';
 }
 
@@ -78,7 +80,8 @@ class json_place {
 };
 
 /// The field `name` of `object`, or null when `object` is not an object, has no such field, or the field is null.
-[[nodiscard]] inline const json* find_field(const json& object, std::string_view name) {
+template <class = void>
+[[nodiscard]] const json* find_field(const json& object, std::string_view name) {
   if (!object.is_object()) return nullptr;
   for (const auto& [key, value] : object.get_ref<const json::object_t&>())
     if (key == name) return value.is_null() ? nullptr : &value;
@@ -99,13 +102,16 @@ template <class T>
 [[nodiscard]] result<std::optional<T>> read_optional(const json& object, std::string_view name, const json_place& at);
 
 /// A field that must be an array. The pointer lives as long as `object`.
+template <class = void>
 [[nodiscard]] result<const json*> read_array(const json& object, std::string_view name, const json_place& at);
 
 /// A field that must be an object.
+template <class = void>
 [[nodiscard]] result<const json*> read_object(const json& object, std::string_view name, const json_place& at);
 
 /// Version N of a document whose "schema" is "<name>/N", 1 to `newest`.
 /// @return `malformed_input` for another schema or none; `unsupported` for a newer version, with both numbers
+template <class = void>
 [[nodiscard]] result<std::uint32_t> read_schema(const json& document, std::string_view name, std::uint32_t newest,
                                                 const json_place& at);
 
@@ -242,19 +248,22 @@ template <class T>
     return "a text";
 }
 
-[[nodiscard]] inline failure wrong_type(const json& value, const char* wanted, const json_place& at) {
+template <class = void>
+[[nodiscard]] failure wrong_type(const json& value, const char* wanted, const json_place& at) {
   return fail(errc::malformed_input,
               at.text() + " is " + (value.is_null() ? "null" : value.type_name()) + ", not " + wanted);
 }
 
-[[nodiscard]] inline failure lacks_field(const json& object, std::string_view name, const json_place& at) {
+template <class = void>
+[[nodiscard]] failure lacks_field(const json& object, std::string_view name, const json_place& at) {
   if (!object.is_object()) return wrong_type(object, "an object", at);
   return fail(errc::malformed_input, at.text() + " has no field '" + std::string(name) + "'");
 }
 
 }  // namespace detail
 
-inline result<json> parse_json(std::string_view text, std::string_view where, std::size_t depth) {
+template <class>
+result<json> parse_json(std::string_view text, std::string_view where, std::size_t depth) {
   detail::json_builder builder(text, where, depth);
   static_cast<void>(json::sax_parse(text.begin(), text.end(), &builder));
   return builder.take();
@@ -299,22 +308,25 @@ result<std::optional<T>> read_optional(const json& object, std::string_view name
   return std::optional<T>{std::move(*read)};
 }
 
-inline result<const json*> read_array(const json& object, std::string_view name, const json_place& at) {
+template <class>
+result<const json*> read_array(const json& object, std::string_view name, const json_place& at) {
   const json* value = find_field(object, name);
   if (value == nullptr) return detail::lacks_field(object, name, at);
   if (!value->is_array()) return detail::wrong_type(*value, "an array", at / name);
   return value;
 }
 
-inline result<const json*> read_object(const json& object, std::string_view name, const json_place& at) {
+template <class>
+result<const json*> read_object(const json& object, std::string_view name, const json_place& at) {
   const json* value = find_field(object, name);
   if (value == nullptr) return detail::lacks_field(object, name, at);
   if (!value->is_object()) return detail::wrong_type(*value, "an object", at / name);
   return value;
 }
 
-inline result<std::uint32_t> read_schema(const json& document, std::string_view name, std::uint32_t newest,
-                                         const json_place& at) {
+template <class>
+result<std::uint32_t> read_schema(const json& document, std::string_view name, std::uint32_t newest,
+                                  const json_place& at) {
   auto schema = read_field<std::string>(document, "schema", at);
   if (!schema) return std::move(schema).error();
   const std::string prefix = std::string(name) + '/';

@@ -57,11 +57,15 @@ class recorded_tree {
 static_assert(FileTree<recorded_tree>);
 
 /// Joins a symbolic link's target to the directory that holds the link, and removes "." and "..": text only.
-[[nodiscard]] inline std::string resolve_link(std::string_view directory, std::string_view target);
+template <class = void>
+[[nodiscard]] std::string resolve_link(std::string_view directory, std::string_view target);
 
 /// One line of a recording. The inverse of `recorded_tree::parse`, whatever bytes the value has.
+template <class = void>
 [[nodiscard]] std::string recorded_file(std::string_view path, std::string_view value);
+template <class = void>
 [[nodiscard]] std::string recorded_link(std::string_view path, std::string_view target);
+template <class = void>
 [[nodiscard]] std::string recorded_directory(std::string_view path);
 
 }}}  // namespace topocoll::v0::io

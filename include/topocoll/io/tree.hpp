@@ -62,7 +62,8 @@ constexpr void require_file_tree() {
 namespace detail {
 
 /// The sentence for what the system reported about a path of a tree.
-[[nodiscard]] inline failure tree_failure(const std::string& path, int reason) {
+template <class = void>
+[[nodiscard]] failure tree_failure(const std::string& path, int reason) {
   switch (reason) {
     case ENOENT:
     case ENOTDIR: return fail(errc::not_found, "there is no '" + path + "'");

@@ -31,6 +31,7 @@ struct xml_limits {
 /// @param origin  name of the file, for failures
 /// @return `malformed_input` for a text that is empty, not XML, cut off, has text or a second element outside the root,
 ///         or an attribute given twice; `unsupported` beyond a limit. Cost: linear; memory about ten times the text.
+template <class = void>
 [[nodiscard]] result<xml_element> parse_xml(std::string_view text, std::string_view origin,
                                             const xml_limits& limits = {});
 
@@ -52,7 +53,8 @@ class line_index {
 };
 
 /// Why pugixml stopped, in words that name what is wrong with the text.
-[[nodiscard]] inline const char* xml_reason(pugi::xml_parse_status status) {
+template <class = void>
+[[nodiscard]] const char* xml_reason(pugi::xml_parse_status status) {
   switch (status) {
     case pugi::status_unrecognized_tag: return "a '<' that begins no tag";
     case pugi::status_bad_pi: return "a broken processing instruction";
@@ -70,7 +72,8 @@ class line_index {
 }
 
 /// Deepest of the last elements: where a text that was cut off had arrived.
-[[nodiscard]] inline pugi::xml_node last_element(pugi::xml_node at) {
+template <class = void>
+[[nodiscard]] pugi::xml_node last_element(pugi::xml_node at) {
   for (;;) {
     pugi::xml_node next = at.last_child();
     while (next && next.type() != pugi::node_element) next = next.previous_sibling();
@@ -81,7 +84,8 @@ class line_index {
 
 }  // namespace detail
 
-inline result<xml_element> parse_xml(std::string_view text, std::string_view origin, const xml_limits& limits) {
+template <class>
+result<xml_element> parse_xml(std::string_view text, std::string_view origin, const xml_limits& limits) {
   const std::string file(origin);
   if (text.size() > limits.text_bytes)
     return fail(errc::unsupported, file + " has " + std::to_string(text.size()) + " bytes; an XML text may have " +

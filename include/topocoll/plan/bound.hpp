@@ -78,7 +78,10 @@ template <CostModel M>
 [[nodiscard]] result<bound> lower_bound(const problem& p, const M& cost, const bound_options& options = {});
 
 /// Lower bound on bandwidth alone, every link at its capacity.
-[[nodiscard]] inline result<bound> lower_bound(const problem& p) { return lower_bound(p, alpha_beta::ideal()); }
+template <class = void>
+[[nodiscard]] result<bound> lower_bound(const problem& p) {
+  return lower_bound(p, alpha_beta::ideal());
+}
 
 }}}  // namespace topocoll::v0::plan
 

@@ -88,7 +88,8 @@ template <CostModel M, Synthesizer... Planners>
                                                         const Planners&... planners);
 
 /// Sizes from `first` to `last` inclusive, doubling. Empty when first is 0 or above last.
-[[nodiscard]] inline std::vector<bytes> doubling_sizes(bytes first, bytes last) {
+template <class = void>
+[[nodiscard]] std::vector<bytes> doubling_sizes(bytes first, bytes last) {
   std::vector<bytes> sizes;
   for (bytes b = first; b.value != 0 && b <= last; b = b * 2) {
     sizes.push_back(b);

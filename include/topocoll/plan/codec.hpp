@@ -17,7 +17,8 @@ inline constexpr const char* explanation_schema = "topocoll.explanation";
 inline constexpr std::uint32_t explanation_schema_version = 1;
 
 /// A schedule as JSON text, one stage a line, ending in a newline, with its digest. Cost: O(size of the schedule).
-[[nodiscard]] inline std::string to_json(const schedule& plan);
+template <class = void>
+[[nodiscard]] std::string to_json(const schedule& plan);
 
 /// Reads what `to_json` wrote: an equal schedule. Unknown fields are passed over.
 ///
@@ -26,13 +27,18 @@ inline constexpr std::uint32_t explanation_schema_version = 1;
 /// @return `malformed_input` with the JSON pointer for what is missing, of a wrong type or unknown, and for a schedule that
 ///         is not `validate`; `mismatch` when the digest in the text is not that of the schedule; `unsupported` for a newer
 ///         schema, with both versions. Cost: O(length of the text), sorted.
-[[nodiscard]] inline result<schedule> schedule_from_json(std::string_view text, std::string_view where);
+template <class = void>
+[[nodiscard]] result<schedule> schedule_from_json(std::string_view text, std::string_view where);
 
 /// An explanation as a JSON value: all numbers of the text, times in seconds, amounts in bytes, rates in bytes per second.
-[[nodiscard]] inline io::json to_json_value(const explanation& e);
+template <class = void>
+[[nodiscard]] io::json to_json_value(const explanation& e);
 
 /// The same as text, ending in a newline.
-[[nodiscard]] inline std::string to_json(const explanation& e) { return io::to_text(to_json_value(e)); }
+template <class = void>
+[[nodiscard]] std::string to_json(const explanation& e) {
+  return io::to_text(to_json_value(e));
+}
 
 }}}  // namespace topocoll::v0::plan
 

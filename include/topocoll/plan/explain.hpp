@@ -84,6 +84,7 @@ struct explanation {
 /// leaving every box by it (boxes are passed up and down in turn), or one ring when boxes differ. For all_reduce,
 /// all_gather and reduce_scatter; other collectives give an empty workload.
 /// @param boxes  numbers of boxes in the order of the ring
+template <class = void>
 [[nodiscard]] workload ring_workload(const problem& p, const levels& at, std::span<const std::uint32_t> boxes);
 
 /// Explains a choice. `map` (from `crossovers`) may be empty.
@@ -94,6 +95,7 @@ template <CostModel M>
                                           std::span<const selection> map);
 
 /// As text of about forty lines; `brief` keeps the first block. Ends in a newline.
+template <class = void>
 [[nodiscard]] std::string to_text(const explanation& e, bool brief = false);
 
 }}}  // namespace topocoll::v0::plan

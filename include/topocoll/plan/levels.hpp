@@ -31,7 +31,8 @@ struct levels {
 /// Reads the levels off the graph.
 /// @return `invalid_argument` without a graph, without ranks, or when a rank sits on no node of the graph
 /// Cost: O(nodes + links + ranks * size of a host).
-[[nodiscard]] inline result<levels> levels_of(const problem& q);
+template <class = void>
+[[nodiscard]] result<levels> levels_of(const problem& q);
 
 }}}  // namespace topocoll::v0::plan
 

@@ -18,7 +18,8 @@ namespace topocoll { inline namespace v0 { namespace plan {
 /// a channel one after the other.
 /// @return `invalid_argument` when the schedule is not `validate` or `rank` is not one of its ranks
 /// Cost: O(size of the schedule + operations of the rank).
-[[nodiscard]] inline result<program> lower(const schedule& plan, rank_id rank);
+template <class = void>
+[[nodiscard]] result<program> lower(const schedule& plan, rank_id rank);
 
 }}}  // namespace topocoll::v0::plan
 

@@ -140,20 +140,24 @@ inline constexpr std::uint32_t max_slices = 8;
 ///
 /// Slices of a whole buffer follow each other; shards are cut into slices one by one, because every shard has its own
 /// place. Preconditions: u < units, s < slices, the schedule passes `validate`.
-[[nodiscard]] inline std::uint32_t chunk_of(const schedule& plan, std::uint32_t s, std::uint32_t u);
+template <class = void>
+[[nodiscard]] std::uint32_t chunk_of(const schedule& plan, std::uint32_t s, std::uint32_t u);
 
 /// Units after `u`, up to `end`, whose chunks follow each other in the array, `u` included: they travel as one message.
-[[nodiscard]] inline std::uint32_t run_length(const schedule& plan, std::uint32_t u, std::uint32_t end);
+template <class = void>
+[[nodiscard]] std::uint32_t run_length(const schedule& plan, std::uint32_t u, std::uint32_t end);
 
 /// Whether a schedule makes sense on its face: members are ranks, groups of a stage do not share a rank's units, bounds
 /// lie on the grid, every algorithm exists for its kind. That it computes the collective is for `verify` to say.
 /// @return `invalid_argument` naming the stage and the group. Cost: O(size of the schedule, sorted).
-[[nodiscard]] inline result<void> validate(const schedule& plan);
+template <class = void>
+[[nodiscard]] result<void> validate(const schedule& plan);
 
 /// Hash of everything that decides what the ranks do; names and labels are left out. Equal on all machines: FNV-1a with
 /// 64 bits over the fields in order of declaration, every number as 32 bits, least significant byte first, every list
 /// preceded by its length. Ranks compare it before data moves.
-[[nodiscard]] inline std::uint64_t digest(const schedule& plan);
+template <class = void>
+[[nodiscard]] std::uint64_t digest(const schedule& plan);
 
 /// How `flat_schedule` cuts the data; 0 lets it choose.
 struct flat_options {
@@ -166,13 +170,15 @@ struct flat_options {
 /// One stage over all ranks in the order of their numbers (rooted collectives start at the root): needs no graph.
 /// @return `invalid_argument` for no ranks, a root that is no rank, or too many slices; `unsupported` when the
 ///         collective has no such algorithm (see `supports`)
-[[nodiscard]] inline result<schedule> flat_schedule(collective_kind collective, std::uint32_t ranks, rank_id root,
-                                                    algorithm how, flat_options options = {});
+template <class = void>
+[[nodiscard]] result<schedule> flat_schedule(collective_kind collective, std::uint32_t ranks, rank_id root,
+                                             algorithm how, flat_options options = {});
 
 /// As above, with the ranks in the order `members`, a permutation of 0 to members.size()-1; a root may stand anywhere,
 /// the order is turned to start with it.
-[[nodiscard]] inline result<schedule> flat_schedule(collective_kind collective, std::span<const rank_id> members,
-                                                    rank_id root, algorithm how, flat_options options = {});
+template <class = void>
+[[nodiscard]] result<schedule> flat_schedule(collective_kind collective, std::span<const rank_id> members, rank_id root,
+                                             algorithm how, flat_options options = {});
 
 }}}  // namespace topocoll::v0::plan
 

@@ -36,6 +36,7 @@ inline constexpr std::size_t link_class_count = 10;
   return words[static_cast<std::size_t>(c)];
 }
 /// Class of a link; decided by what it joins. Cost: O(1).
+template <class = void>
 [[nodiscard]] link_class class_of(const topo::graph& g, link_id e);
 
 /// What all links of a class carry in one collective, slices and rounds together.
@@ -127,7 +128,7 @@ class simulator {
   };
   const topo::graph* g_;
   M cost_;
-  detail::router router_;
+  detail::router<> router_;
   std::vector<bearer> links_;
   std::vector<double> load_, whole_;    // bytes per link: of a round, of the plan
   std::vector<std::uint32_t> touched_;  // links with a load in this round

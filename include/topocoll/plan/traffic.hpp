@@ -30,7 +30,8 @@ struct round {
 /// Rounds of a schedule, without lowering it for every rank. The sum of `repeat` times `chunks` is exactly what the
 /// programs send.
 /// Precondition: the schedule passes `validate`. Cost: O(ranks) per round; rings, chains and repeated rounds are folded.
-[[nodiscard]] inline std::vector<round> traffic(const schedule& plan);
+template <class = void>
+[[nodiscard]] std::vector<round> traffic(const schedule& plan);
 
 }}}  // namespace topocoll::v0::plan
 

@@ -20,7 +20,8 @@ namespace topocoll { inline namespace v0 { namespace plan {
 /// @return the proof, or `bug` with a sentence that names rank, step, operation and chunk; `invalid_argument` when the
 ///         programs are not of one collective
 /// Cost: time O(operations * ranks / 64) at worst, memory O(ranks * chunks) words.
-[[nodiscard]] inline result<proof> verify(std::span<const program> programs);
+template <class = void>
+[[nodiscard]] result<proof> verify(std::span<const program> programs);
 
 /// How far `verify` goes with exact proofs.
 struct verify_options {
@@ -35,7 +36,8 @@ struct verify_options {
 /// then every rank's program is checked alone for order between stages. What this takes on trust is that groups of equal
 /// shape are lowered alike, which the tests check against exact proofs.
 /// @return as above; `unsupported` when one group alone is too large for an exact proof
-[[nodiscard]] inline result<proof> verify(const schedule& plan, verify_options options = {});
+template <class = void>
+[[nodiscard]] result<proof> verify(const schedule& plan, verify_options options = {});
 
 }}}  // namespace topocoll::v0::plan
 

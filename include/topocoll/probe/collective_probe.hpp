@@ -55,8 +55,10 @@ struct collective_sample {
 /// millisecond, between two barriers. Precondition: this process has one thread (see `run_local_ranks`).
 /// @return one sample per point, or fewer when the time would not have sufficed for the next; the failure of the rank that
 ///         failed first, named with host and pid; `timed_out` when not even one point was finished
-[[nodiscard]] inline result<std::vector<collective_sample>> measure_collectives(
-    std::span<const collective_point> points, const collective_options& options, deadline until);
+template <class = void>
+[[nodiscard]] result<std::vector<collective_sample>> measure_collectives(std::span<const collective_point> points,
+                                                                         const collective_options& options,
+                                                                         deadline until);
 
 /// Least time in which the memory of a host can do a collective among its processes, and the sentence that says so.
 struct memory_limit {
@@ -69,8 +71,9 @@ struct memory_limit {
 ///
 /// @param copy  payload rate of copying on all cores that the ranks use, at a working set like theirs; it reads and writes each
 ///              byte once, hence moves twice this. More ranks than cores share it.
-[[nodiscard]] inline memory_limit limit_by_memory(collective_kind collective, bytes size, std::uint32_t ranks,
-                                                  bytes_per_second copy, std::size_t cores) {
+template <class = void>
+[[nodiscard]] memory_limit limit_by_memory(collective_kind collective, bytes size, std::uint32_t ranks,
+                                           bytes_per_second copy, std::size_t cores) {
   const double n = ranks;
   const double s = static_cast<double>(size.value);
   double read = s;
@@ -92,7 +95,8 @@ struct memory_limit {
 }
 
 /// One sentence on the rank that failed first, with host and pid; empty when all ranks are good.
-[[nodiscard]] inline std::optional<failure> first_failure(std::span<const rank_exit> exits) {
+template <class = void>
+[[nodiscard]] std::optional<failure> first_failure(std::span<const rank_exit> exits) {
   const rank_exit* cause = nullptr;
   // A killed rank is the cause; else a rank with a reason of its own; ranks that were told to stop come last.
   const auto weight = [](const rank_exit& e) {
@@ -154,8 +158,9 @@ struct point_text {
 };
 
 /// One rank's part of one point. Every rank sees the same times, so every rank stops at the same sample.
-[[nodiscard]] inline result<std::string> run_point(communicator<shm_transport>& comm, const collective_point& point,
-                                                   seconds budget, deadline until) {
+template <class = void>
+[[nodiscard]] result<std::string> run_point(communicator<shm_transport>& comm, const collective_point& point,
+                                            seconds budget, deadline until) {
   const std::uint32_t n = comm.size();
   const bool parts = plan::sharded(point.collective);
   const std::uint64_t elements = point.size.value / sizeof(float);
@@ -225,8 +230,9 @@ struct point_text {
 
 }  // namespace detail
 
-inline result<std::vector<collective_sample>> measure_collectives(std::span<const collective_point> points,
-                                                                  const collective_options& options, deadline until) {
+template <class>
+result<std::vector<collective_sample>> measure_collectives(std::span<const collective_point> points,
+                                                           const collective_options& options, deadline until) {
   const auto body = [&](shm_transport& transport) -> result<std::string> {
     auto comm = communicator<shm_transport>::create(std::move(transport));
     if (!comm) return std::move(comm).error();

@@ -49,23 +49,27 @@ struct core_layout {
 };
 
 /// Reads a list of cores as the kernel writes it: "0-3,8,10-11". Empty for anything else and for more than 65,536 cores.
-[[nodiscard]] inline std::optional<std::vector<std::uint32_t>> parse_core_list(std::string_view text);
+template <class = void>
+[[nodiscard]] std::optional<std::vector<std::uint32_t>> parse_core_list(std::string_view text);
 
 /// Reads the layout from /sys and /proc under `root`. What cannot be read stays empty; nothing here fails.
 /// Cost: about four small files per core and NUMA domain.
-[[nodiscard]] inline core_layout read_core_layout(const std::string& root = "");
+template <class = void>
+[[nodiscard]] core_layout read_core_layout(const std::string& root = "");
 
 namespace detail {
 
 /// A file of the kernel without the line end; empty when it cannot be read.
-[[nodiscard]] inline std::optional<std::string> system_file(const std::string& path) {
+template <class = void>
+[[nodiscard]] std::optional<std::string> system_file(const std::string& path) {
   auto text = io::read_file(path, bytes{65536});
   if (!text) return std::nullopt;
   while (!text->empty() && (text->back() == '\n' || text->back() == ' ')) text->pop_back();
   return std::move(*text);
 }
 
-[[nodiscard]] inline std::optional<std::uint64_t> leading_number(std::string_view text, std::size_t* used = nullptr) {
+template <class = void>
+[[nodiscard]] std::optional<std::uint64_t> leading_number(std::string_view text, std::size_t* used = nullptr) {
   std::uint64_t n = 0;
   std::size_t i = 0;
   for (; i < text.size() && text[i] >= '0' && text[i] <= '9' && i < 18; ++i)
@@ -76,7 +80,8 @@ namespace detail {
 }
 
 /// "32768K", "96M" as cache sizes are written.
-[[nodiscard]] inline std::optional<bytes> cache_size(std::string_view text) {
+template <class = void>
+[[nodiscard]] std::optional<bytes> cache_size(std::string_view text) {
   std::size_t used = 0;
   const auto n = leading_number(text, &used);
   if (!n) return std::nullopt;
@@ -89,7 +94,8 @@ namespace detail {
 
 }  // namespace detail
 
-inline std::optional<std::vector<std::uint32_t>> parse_core_list(std::string_view text) {
+template <class>
+std::optional<std::vector<std::uint32_t>> parse_core_list(std::string_view text) {
   std::vector<std::uint32_t> cores;
   while (!text.empty()) {
     std::size_t used = 0;
@@ -113,7 +119,8 @@ inline std::optional<std::vector<std::uint32_t>> parse_core_list(std::string_vie
   return cores;
 }
 
-inline core_layout read_core_layout(const std::string& root) {
+template <class>
+core_layout read_core_layout(const std::string& root) {
   core_layout layout;
   std::vector<std::uint32_t> numbers;
   if (root.empty() || root == "/") {

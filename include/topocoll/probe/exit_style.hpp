@@ -33,7 +33,8 @@ enum class exit_style : std::uint8_t {
 /// Slurm knows no "unknown": a prolog that could not look must leave the node as it is (mej/nhc#139), so `not_measured` is 0
 /// there and the line says so. Sources: node-problem-detector custom plug-in monitor; Nagios plug-in guidelines; Slurm prolog
 /// and epilog guide.
-[[nodiscard]] inline int exit_code_of(const tally& t, exit_style style) {
+template <class = void>
+[[nodiscard]] int exit_code_of(const tally& t, exit_style style) {
   const outcome all = overall(t);
   switch (style) {
     case exit_style::plain:
@@ -48,7 +49,8 @@ enum class exit_style : std::uint8_t {
 }
 
 /// Cuts a line to `most` bytes at a word, never inside a UTF-8 character; three dots mark the cut.
-[[nodiscard]] inline std::string shortened(std::string_view line, std::size_t most) {
+template <class = void>
+[[nodiscard]] std::string shortened(std::string_view line, std::size_t most) {
   if (line.size() <= most) return std::string(line);
   if (most < 4) return std::string(line.substr(0, most));
   std::size_t end = most - 3;

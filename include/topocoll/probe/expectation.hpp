@@ -23,6 +23,7 @@ namespace topocoll { inline namespace v0 { namespace probe {
 /// Every link carries its payload by `plan::alpha_beta`: line rate times the efficiency of its kind. A link whose capacity is
 /// assumed (memory, links between sockets, silent PCIe links) is an unknown: it is passed over when it is taken to be at least
 /// twice as wide as the narrowest known link, which then decides, and the answer is `derived`; otherwise nothing is known.
+template <class = void>
 [[nodiscard]] path_expectation expected_of(const topo::graph& g, const topo::routes& from, node_id to);
 
 /// The paths that matter, one line per kind of pair with the same answer: GPU to GPU, GPU and NIC to each other, GPU and NIC to
@@ -30,17 +31,20 @@ namespace topocoll { inline namespace v0 { namespace probe {
 ///
 /// In a graph of several hosts, sources are the devices of the first host and destinations those of all.
 /// Cost: O(sources * (n + m + destinations * path length)).
+template <class = void>
 [[nodiscard]] std::vector<path_expectation> expected_paths(const topo::graph& g);
 
 namespace detail {
 
-[[nodiscard]] inline bool told(const topo::link& l) {
+template <class = void>
+[[nodiscard]] bool told(const topo::link& l) {
   return l.how != trust::assumed || (l.kind == topo::link_kind::pcie && l.nominal);
 }
 
 /// Payload of a link, from its line rate where that is known: the payload figures of NCCL's model are lower than what large
 /// copies reach.
-[[nodiscard]] inline bytes_per_second payload_of(const topo::link& l) {
+template <class = void>
+[[nodiscard]] bytes_per_second payload_of(const topo::link& l) {
   if (l.how == trust::measured || !l.nominal || l.capacity.value == 0) return l.capacity;
   const plan::alpha_beta model;
   const bytes_per_second line = l.current && l.how != trust::assumed ? *l.current : *l.nominal;
@@ -48,14 +52,16 @@ namespace detail {
 }
 
 /// Devices of the same host whose way to their own processor crosses the connection of `e`, in either direction.
-[[nodiscard]] inline std::uint32_t sharers_of(const topo::graph& g, link_id e) {
+template <class = void>
+[[nodiscard]] std::uint32_t sharers_of(const topo::graph& g, link_id e) {
   if (g.at(e).kind != topo::link_kind::pcie) return 1;
   return std::max<std::uint32_t>(1, static_cast<std::uint32_t>(topo::below(g, e).devices.size()));
 }
 
 }  // namespace detail
 
-inline path_expectation expected_of(const topo::graph& g, const topo::routes& from, node_id to) {
+template <class>
+path_expectation expected_of(const topo::graph& g, const topo::routes& from, node_id to) {
   path_expectation x;
   const bool several = topo::has_several_hosts(g);
   x.from = topo::label_of(g, from.from(), several);
@@ -92,7 +98,8 @@ inline path_expectation expected_of(const topo::graph& g, const topo::routes& fr
   return x;
 }
 
-inline std::vector<path_expectation> expected_paths(const topo::graph& g) {
+template <class>
+std::vector<path_expectation> expected_paths(const topo::graph& g) {
   std::vector<path_expectation> lines;
   struct key {
     topo::node_kind from, to;

@@ -23,32 +23,38 @@ namespace topocoll { inline namespace v0 { namespace probe {
 /// A lost lane is a fault even when idle (`degraded`). A low speed may be power saving, and is only `suspect` until it is seen
 /// under load. A deficit that may be either, because the graph tells rates and not both widths, is `suspect` too.
 /// Links that do not tell both figures are `not_measured`; the answer says how many there are.
+template <class = void>
 [[nodiscard]] std::vector<verdict> check_pcie_links(const topo::graph& g);
 
 /// Network ports: up, and as fast as the same port of the same kind of adapter in the same host.
 ///
 /// An RDMA port that is down is `degraded` when most of its siblings are up, else `suspect` (perhaps nobody plugged it in).
 /// A plain interface that is down is nobody's fault. A rate below that of most siblings is `degraded`.
+template <class = void>
 [[nodiscard]] std::vector<verdict> check_ports(const topo::graph& g);
 
 /// NVLink and XGMI: every GPU of a host has as many links as most of its siblings. Fewer but some is `degraded`; none while
 /// others have some is `suspect`, since bridges between pairs of cards leave others without by design.
+template <class = void>
 [[nodiscard]] std::vector<verdict> check_gpu_links(const topo::graph& g);
 
 /// GPUs and NICs say in which NUMA domain they sit, where there are several.
+template <class = void>
 [[nodiscard]] std::vector<verdict> check_numa(const topo::graph& g);
 
 /// All of the above. Cost: O(n + m), and O(siblings²) inside one host.
-[[nodiscard]] inline std::vector<verdict> check_links(const topo::graph& g) {
+template <class = void>
+[[nodiscard]] std::vector<verdict> check_links(const topo::graph& g) {
   std::vector<verdict> all = check_pcie_links(g);
-  for (auto* check : {&check_ports, &check_gpu_links, &check_numa}) {
+  for (auto* check : {&check_ports<>, &check_gpu_links<>, &check_numa<>}) {
     std::vector<verdict> more = (*check)(g);
     for (verdict& v : more) all.push_back(std::move(v));
   }
   return all;
 }
 
-inline std::vector<verdict> check_pcie_links(const topo::graph& g) {
+template <class>
+std::vector<verdict> check_pcie_links(const topo::graph& g) {
   std::vector<verdict> said;
   std::size_t whole = 0;
   std::size_t silent = 0;
@@ -117,7 +123,8 @@ inline std::vector<verdict> check_pcie_links(const topo::graph& g) {
   return said;
 }
 
-inline std::vector<verdict> check_ports(const topo::graph& g) {
+template <class>
+std::vector<verdict> check_ports(const topo::graph& g) {
   std::vector<verdict> said;
   const std::vector<detail::port_seen> ports = detail::ports_of(g);
   std::size_t rdma = 0;
@@ -188,7 +195,8 @@ inline std::vector<verdict> check_ports(const topo::graph& g) {
   return said;
 }
 
-inline std::vector<verdict> check_gpu_links(const topo::graph& g) {
+template <class>
+std::vector<verdict> check_gpu_links(const topo::graph& g) {
   std::vector<verdict> said;
   const std::vector<node_id> gpus = g.all(topo::node_kind::gpu);
   std::vector<std::size_t> lanes(gpus.size(), 0);
@@ -232,7 +240,8 @@ inline std::vector<verdict> check_gpu_links(const topo::graph& g) {
   return said;
 }
 
-inline std::vector<verdict> check_numa(const topo::graph& g) {
+template <class>
+std::vector<verdict> check_numa(const topo::graph& g) {
   std::vector<verdict> said;
   std::size_t devices = 0;
   std::vector<std::string> lost;

@@ -61,8 +61,8 @@ struct memory_sample {
 ///
 /// Two buffers of it are in use per core. At least 16 MiB; empty when that would need more than a quarter of the memory that
 /// is available, so that the answer is "not measured" and not a cache's bandwidth. An unknown cache is taken as 32 MiB a core.
-[[nodiscard]] inline std::optional<bytes> streaming_buffer(const core_layout& layout, std::size_t threads,
-                                                           double factor = 4) {
+template <class = void>
+[[nodiscard]] std::optional<bytes> streaming_buffer(const core_layout& layout, std::size_t threads, double factor = 4) {
   if (threads == 0) return std::nullopt;
   const std::size_t all = std::max<std::size_t>(layout.cores.size(), 1);
   const double per_core_guess = 32.0 * 1024 * 1024;
@@ -85,8 +85,9 @@ struct memory_sample {
 ///
 /// A pass is disturbed when a thread had its core for less than 95 % of the time, or started late by more than 10 % of the
 /// pass: other programs then share the figure.
-[[nodiscard]] inline result<std::vector<memory_sample>> measure_memory(std::span<const std::uint32_t> cores,
-                                                                       const memory_options& options, deadline until);
+template <class = void>
+[[nodiscard]] result<std::vector<memory_sample>> measure_memory(std::span<const std::uint32_t> cores,
+                                                                const memory_options& options, deadline until);
 
 namespace detail {
 
@@ -147,7 +148,8 @@ class timed_barrier {
 };
 
 /// Sum of 64-bit words in eight strands, so that the additions do not wait for each other.
-[[nodiscard]] inline std::uint64_t sum_words(const std::uint64_t* from, std::size_t n) {
+template <class = void>
+[[nodiscard]] std::uint64_t sum_words(const std::uint64_t* from, std::size_t n) {
   std::uint64_t s[8] = {};
   std::size_t i = 0;
   for (; i + 8 <= n; i += 8)
@@ -156,14 +158,16 @@ class timed_barrier {
   return s[0] + s[1] + s[2] + s[3] + s[4] + s[5] + s[6] + s[7];
 }
 
-[[nodiscard]] inline seconds thread_cpu_time() {
+template <class = void>
+[[nodiscard]] seconds thread_cpu_time() {
   timespec t{};
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
   return {static_cast<double>(t.tv_sec) + static_cast<double>(t.tv_nsec) * 1e-9};
 }
 
 /// Binds the calling thread to one core; the errno of the system call, 0 for success.
-[[nodiscard]] inline int pin_this_thread(std::uint32_t core) {
+template <class = void>
+[[nodiscard]] int pin_this_thread(std::uint32_t core) {
   constexpr std::size_t bits = 8 * sizeof(unsigned long);
   std::vector<unsigned long> mask(std::max<std::size_t>(core / bits + 1, 16), 0);
   mask[core / bits] = 1UL << (core % bits);
@@ -193,7 +197,8 @@ struct memory_worker {
   return buffer.value >= least ? 1 : (least + buffer.value - 1) / buffer.value;
 }
 
-[[nodiscard]] inline bool undisturbed(std::span<const memory_worker> all, int kernel, std::size_t at) {
+template <class = void>
+[[nodiscard]] bool undisturbed(std::span<const memory_worker> all, int kernel, std::size_t at) {
   seconds first = all[0].passes[kernel][at].start;
   seconds last = first;
   seconds longest{};
@@ -207,7 +212,8 @@ struct memory_worker {
   return last - first <= 0.1 * longest;
 }
 
-[[nodiscard]] inline bool enough_quiet_passes(std::span<const memory_worker> all, std::size_t wanted) {
+template <class = void>
+[[nodiscard]] bool enough_quiet_passes(std::span<const memory_worker> all, std::size_t wanted) {
   for (int kernel = 0; kernel < 3; ++kernel) {
     std::size_t quiet = 0;
     for (std::size_t at = 0; at < all[0].passes[kernel].size(); ++at)
@@ -217,7 +223,8 @@ struct memory_worker {
   return true;
 }
 
-inline void run_memory_worker(memory_worker& me) {
+template <class = void>
+void run_memory_worker(memory_worker& me) {
   const std::uint32_t core = me.core;
   const memory_options& options = *me.options;
   timed_barrier& gate = *me.gate;
@@ -261,8 +268,9 @@ inline void run_memory_worker(memory_worker& me) {
 
 }  // namespace detail
 
-inline result<std::vector<memory_sample>> measure_memory(std::span<const std::uint32_t> cores,
-                                                         const memory_options& options, deadline until) {
+template <class>
+result<std::vector<memory_sample>> measure_memory(std::span<const std::uint32_t> cores, const memory_options& options,
+                                                  deadline until) {
   if (cores.empty()) return fail(errc::invalid_argument, "measuring memory needs at least one core");
   if (options.buffer.value < 4096)
     return fail(errc::invalid_argument, "measuring memory needs a buffer of at least 4 KiB");

@@ -60,12 +60,14 @@ template <class Tell>
 
 namespace detail {
 
-[[nodiscard]] inline std::string fixed_2(double value) {
+template <class = void>
+[[nodiscard]] std::string fixed_2(double value) {
   char text[32];
   std::snprintf(text, sizeof text, "%.2f", value);
   return text;
 }
-[[nodiscard]] inline std::string percent_of(double share) {
+template <class = void>
+[[nodiscard]] std::string percent_of(double share) {
   char text[32];
   std::snprintf(text, sizeof text, share < 0.0995 ? "%.1f %%" : "%.0f %%", 100 * share);
   return text;
@@ -81,14 +83,16 @@ struct memory_model {
   std::string evidence;
 };
 
-[[nodiscard]] inline memory_figure figure_of(const memory_sample& s, std::string where) {
+template <class = void>
+[[nodiscard]] memory_figure figure_of(const memory_sample& s, std::string where) {
   return {
       std::move(where), std::string(to_string(s.kernel)), s.cores.size(), s.buffer, s.together, s.passes, s.disturbed,
       s.core_share};
 }
 
-[[nodiscard]] inline verdict not_measured(std::string check, std::string where, std::string headline,
-                                          std::string sentence, std::string next = {}) {
+template <class = void>
+[[nodiscard]] verdict not_measured(std::string check, std::string where, std::string headline, std::string sentence,
+                                   std::string next = {}) {
   verdict v;
   v.check = std::move(check);
   v.where = std::move(where);
@@ -99,16 +103,18 @@ struct memory_model {
   return v;
 }
 
-[[nodiscard]] inline verdict measured(std::string check, std::string where, state is, double confidence) {
+template <class = void>
+[[nodiscard]] verdict measured(std::string check, std::string where, state is, double confidence) {
   verdict v = reported(std::move(check), std::move(where), is, confidence);
   v.how = trust::measured;
   return v;
 }
 
 /// Cores or NUMA domains against each other.
-inline void compare_siblings(std::vector<verdict>& said, const std::string& check, const std::string& kind,
-                             const std::vector<std::string>& names, const std::vector<summary<bytes_per_second>>& rates,
-                             double allowed, bool busy) {
+template <class = void>
+void compare_siblings(std::vector<verdict>& said, const std::string& check, const std::string& kind,
+                      const std::vector<std::string>& names, const std::vector<summary<bytes_per_second>>& rates,
+                      double allowed, bool busy) {
   const auto odd = odd_ones(std::span<const summary<bytes_per_second>>(rates), allowed);
   double low = rates.front().median.value;
   double high = low;
@@ -147,8 +153,8 @@ inline void compare_siblings(std::vector<verdict>& said, const std::string& chec
   said.push_back(std::move(v));
 }
 
-inline memory_model probe_memory(report& r, const core_layout& layout, const preflight_options& options,
-                                 deadline until) {
+template <class = void>
+memory_model probe_memory(report& r, const core_layout& layout, const preflight_options& options, deadline until) {
   memory_model model;
   std::size_t passes = 0;
   std::size_t disturbed = 0;
@@ -289,7 +295,8 @@ inline memory_model probe_memory(report& r, const core_layout& layout, const pre
 
 /// The machine's graph with what was measured on its memory links: what two processes hand over is copied in and copied out, so
 /// a byte takes two copies.
-[[nodiscard]] inline result<topo::graph> with_memory(const topo::graph& g, bytes_per_second copy, std::size_t cores) {
+template <class = void>
+[[nodiscard]] result<topo::graph> with_memory(const topo::graph& g, bytes_per_second copy, std::size_t cores) {
   topo::fragment f;
   f.source = g.source();
   f.nodes.assign(g.nodes().begin(), g.nodes().end());

@@ -100,7 +100,8 @@ struct report {
 };
 
 /// "no GPU, one NUMA domain": the headlines of the checks in state `is`, each once, in order; at most `most`, then "3 more".
-[[nodiscard]] inline std::string headlines(const report& r, state is, std::size_t most = 6) {
+template <class = void>
+[[nodiscard]] std::string headlines(const report& r, state is, std::size_t most = 6) {
   std::vector<std::string_view> shown;
   for (const verdict& v : r.verdicts) {
     if (v.is != is || v.headline.empty()) continue;
@@ -120,7 +121,8 @@ struct report {
 /// The one line at the end: "PASS: 7 checks passed, 0 failed, 5 not measured (no GPU, one NUMA domain) in 8.2 s".
 ///
 /// A failure leads with what failed; suspects are counted when there are any. Never "PASS" unless data was moved.
-[[nodiscard]] inline std::string verdict_line(const report& r) {
+template <class = void>
+[[nodiscard]] std::string verdict_line(const report& r) {
   const tally t = count(r.verdicts);
   std::string line;
   switch (overall(t)) {
@@ -146,7 +148,8 @@ struct report {
 
 /// The line for programs of other people: a reason of at most 80 bytes for npd, nagios and slurm, the verdict line for plain.
 /// Empty for slurm unless something failed or could not be looked at, since a prolog is silent on success.
-[[nodiscard]] inline std::string status_line(const report& r, exit_style style) {
+template <class = void>
+[[nodiscard]] std::string status_line(const report& r, exit_style style) {
   const tally t = count(r.verdicts);
   const outcome all = overall(t);
   if (style == exit_style::plain) return verdict_line(r);

@@ -13,11 +13,13 @@
 namespace topocoll { inline namespace v0 { namespace probe {
 
 /// The whole report. Rates are bytes per second, times seconds, amounts bytes; what is not known is null, never 0.
-[[nodiscard]] inline io::json to_json(const report& r);
+template <class = void>
+[[nodiscard]] io::json to_json(const report& r);
 
 namespace detail {
 
-[[nodiscard]] inline io::json rate_json(const std::optional<bytes_per_second>& rate) {
+template <class = void>
+[[nodiscard]] io::json rate_json(const std::optional<bytes_per_second>& rate) {
   return rate ? io::json(rate->value) : io::json(nullptr);
 }
 template <Quantity Q>
@@ -32,14 +34,16 @@ template <Quantity Q>
   j["count"] = s.count;
   return j;
 }
-[[nodiscard]] inline std::string_view word(severity s) {
+template <class = void>
+[[nodiscard]] std::string_view word(severity s) {
   constexpr std::string_view words[] = {"note", "warning", "fault"};
   return words[static_cast<std::size_t>(s)];
 }
 
 }  // namespace detail
 
-inline io::json to_json(const report& r) {
+template <class>
+io::json to_json(const report& r) {
   using io::json;
   json j;
   j["schema"] = "topocoll.report/1";

@@ -17,43 +17,56 @@
 namespace topocoll { inline namespace v0 { namespace probe {
 
 /// Table of what every path should carry; "not known" where no source tells. At most `most` lines, then how many more there are.
+template <class = void>
 [[nodiscard]] std::string paths_text(const report& r, std::size_t most = 40);
 /// Table of memory bandwidth.
+template <class = void>
 [[nodiscard]] std::string memory_text(const report& r);
 /// What was planned, and why.
+template <class = void>
 [[nodiscard]] std::string plans_text(const report& r);
 /// Table of the collectives that ran, each beside what the model expects of memory.
+template <class = void>
 [[nodiscard]] std::string collectives_text(const report& r);
 /// Every check with its answer: failures first, then undecided, passed, not measured.
+template <class = void>
 [[nodiscard]] std::string verdicts_text(const report& r);
 
 /// Metrics in the text format of Prometheus, for the textfile collector of node_exporter: base units, one sample per label
 /// set, no time stamps, a newline at the end.
+template <class = void>
 [[nodiscard]] std::string to_prometheus(const report& r, double unix_time);
 
 namespace detail {
 
-[[nodiscard]] inline std::string fixed(double value, int digits) {
+template <class = void>
+[[nodiscard]] std::string fixed(double value, int digits) {
   char text[64];
   std::snprintf(text, sizeof text, "%.*f", digits, value);
   return text;
 }
 
 /// "18.0 GB/s" in a column of GB/s: three significant digits, the unit is in the heading.
-[[nodiscard]] inline std::string gigabytes(bytes_per_second rate) {
+template <class = void>
+[[nodiscard]] std::string gigabytes(bytes_per_second rate) {
   const double g = rate.value / 1e9;
   return fixed(g, g >= 99.95 ? 0 : (g >= 9.995 ? 1 : 2));
 }
 
-[[nodiscard]] inline std::string percent(double share) { return fixed(100 * share, share < 0.0995 ? 1 : 0) + " %"; }
+template <class = void>
+[[nodiscard]] std::string percent(double share) {
+  return fixed(100 * share, share < 0.0995 ? 1 : 0) + " %";
+}
 
-[[nodiscard]] inline std::string_view word(trust t) {
+template <class = void>
+[[nodiscard]] std::string_view word(trust t) {
   constexpr std::string_view words[] = {"measured", "reported", "derived", "assumed"};
   return words[static_cast<std::size_t>(t)];
 }
 
 /// A label value of Prometheus: backslash, quote and line end are escaped.
-[[nodiscard]] inline std::string label(std::string_view text) {
+template <class = void>
+[[nodiscard]] std::string label(std::string_view text) {
   std::string out;
   for (const char c : text) {
     if (c == '\\' || c == '"') out += '\\';
@@ -66,7 +79,8 @@ namespace detail {
 }
 
 /// Breaks a text at blanks into lines of at most `width` characters; every line but the first starts with `indent` blanks.
-[[nodiscard]] inline std::string wrapped(std::string_view text, std::size_t indent, std::size_t width) {
+template <class = void>
+[[nodiscard]] std::string wrapped(std::string_view text, std::size_t indent, std::size_t width) {
   std::string out;
   std::size_t column = indent;
   while (!text.empty()) {
@@ -89,7 +103,8 @@ namespace detail {
 
 }  // namespace detail
 
-inline std::string paths_text(const report& r, std::size_t most) {
+template <class>
+std::string paths_text(const report& r, std::size_t most) {
   std::string text = "Expected bandwidth of every path (payload, one direction, nobody else on it)\n";
   if (r.paths.empty()) return text + "  no two devices are joined by a path\n";
   detail::text_table table(
@@ -108,7 +123,8 @@ inline std::string paths_text(const report& r, std::size_t most) {
   return text;
 }
 
-inline std::string memory_text(const report& r) {
+template <class>
+std::string memory_text(const report& r) {
   std::string text = "Memory (payload: bytes of one buffer; beyond the last-level cache";
   if (r.last_level_cache) text += " of " + to_string(*r.last_level_cache);
   text += ")\n";
@@ -154,7 +170,8 @@ inline std::string memory_text(const report& r) {
   return text;
 }
 
-inline std::string plans_text(const report& r) {
+template <class>
+std::string plans_text(const report& r) {
   std::string text = "Plans for " + std::to_string(r.ranks) + " ranks on this machine\n";
   if (r.plans.empty()) return text + "  none\n";
   detail::text_table table({"collective", ">size", ">copy GB/s", "plan", ">predicted", ">of bound", "proved", "why"});
@@ -167,7 +184,8 @@ inline std::string plans_text(const report& r) {
   return text + "  copy: measured at this working set, on the cores that the ranks share\n";
 }
 
-inline std::string collectives_text(const report& r) {
+template <class>
+std::string collectives_text(const report& r) {
   std::string text =
       "Collectives between " + std::to_string(r.ranks) + " ranks (processes, shared memory, float sum, data checked)\n";
   if (r.collectives.empty()) return text + "  not measured\n";
@@ -188,7 +206,8 @@ inline std::string collectives_text(const report& r) {
   return text;
 }
 
-inline std::string verdicts_text(const report& r) {
+template <class>
+std::string verdicts_text(const report& r) {
   std::string text = "Checks\n";
   constexpr state order[] = {state::dead, state::degraded, state::suspect, state::healthy, state::not_measured};
   constexpr const char* words[] = {"FAIL", "FAIL", "undecided", "pass", "not measured"};
@@ -208,7 +227,8 @@ inline std::string verdicts_text(const report& r) {
   return text;
 }
 
-inline std::string to_prometheus(const report& r, double unix_time) {
+template <class>
+std::string to_prometheus(const report& r, double unix_time) {
   std::string text;
   const auto metric = [&](std::string_view name, std::string_view help) {
     text += "# HELP topocoll_preflight_" + std::string(name) + ' ' + std::string(help) +

@@ -126,12 +126,14 @@ template <Quantity Q>
   return numbers;
 }
 
-[[nodiscard]] inline double middle_of_sorted(std::span<const double> sorted) {
+template <class = void>
+[[nodiscard]] double middle_of_sorted(std::span<const double> sorted) {
   const std::size_t half = sorted.size() / 2;
   return sorted.size() % 2 == 1 ? sorted[half] : 0.5 * (sorted[half - 1] + sorted[half]);
 }
 
-[[nodiscard]] inline double mad_of_sorted(std::span<const double> sorted) {
+template <class = void>
+[[nodiscard]] double mad_of_sorted(std::span<const double> sorted) {
   const double center = middle_of_sorted(sorted);
   std::vector<double> away;
   away.reserve(sorted.size());
@@ -146,7 +148,8 @@ struct ranks_of_interval {
 };
 
 /// Probabilities of binomial(n, 1/2) relative to the middle one, so that nothing underflows where it matters.
-[[nodiscard]] inline std::optional<ranks_of_interval> interval_ranks(std::size_t n, double confidence) {
+template <class = void>
+[[nodiscard]] std::optional<ranks_of_interval> interval_ranks(std::size_t n, double confidence) {
   if (n < 2 || !(confidence > 0) || !(confidence < 1)) return std::nullopt;
   std::vector<double> weight(n + 1, 0.0);
   weight[n / 2] = 1;

@@ -87,7 +87,8 @@ struct tally {
   [[nodiscard]] std::size_t checks() const { return passed + failed + suspect + not_measured; }
 };
 
-[[nodiscard]] inline tally count(std::span<const verdict> verdicts) {
+template <class = void>
+[[nodiscard]] tally count(std::span<const verdict> verdicts) {
   tally t;
   for (const verdict& v : verdicts) {
     switch (v.is) {
@@ -108,7 +109,8 @@ struct tally {
 ///
 /// Reading what devices report about themselves is not enough to pass: no checks at all, or only such checks, give
 /// `not_measured`.
-[[nodiscard]] inline outcome overall(const tally& t) {
+template <class = void>
+[[nodiscard]] outcome overall(const tally& t) {
   if (t.failed > 0) return outcome::fail;
   return t.measured > 0 ? outcome::pass : outcome::not_measured;
 }

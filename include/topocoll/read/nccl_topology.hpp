@@ -90,11 +90,13 @@ struct nccl_topology {
 /// Unknown elements and attributes are kept apart and reported; numbers that are none become empty and are reported.
 /// @param file  name for failures and findings
 /// @return `malformed_input` when the root is not `<system>`, when there is no `<cpu>`, or for a `<pci>` without busid
+template <class = void>
 [[nodiscard]] result<nccl_topology> nccl_topology_of(const io::xml_element& root, std::string_view file);
 
 namespace detail {
 
 /// One pass over the elements; collects findings on the way.
+template <class = void>
 class nccl_reader {
  public:
   explicit nccl_reader(std::string_view file) : file_(file) {}
@@ -306,7 +308,8 @@ class nccl_reader {
 
 }  // namespace detail
 
-inline result<nccl_topology> nccl_topology_of(const io::xml_element& root, std::string_view file) {
+template <class>
+result<nccl_topology> nccl_topology_of(const io::xml_element& root, std::string_view file) {
   return detail::nccl_reader(file).system(root);
 }
 

@@ -81,11 +81,13 @@ struct sysfs_machine {
 };
 
 /// True for what looks like "0000:1b:00.0".
-[[nodiscard]] inline bool looks_like_pci(std::string_view name);
+template <class = void>
+[[nodiscard]] bool looks_like_pci(std::string_view name);
 
 /// Whether functions of this class are looked at: storage, network, display, bridges between PCI buses and NVSwitches,
 /// co-processors, accelerators. The many functions of a processor's own uncore are not.
-[[nodiscard]] inline bool matters(std::uint32_t class_code);
+template <class = void>
+[[nodiscard]] bool matters(std::uint32_t class_code);
 
 /// Reads a machine. Nothing needs root rights; what is missing is a finding. Obeys `until` between files.
 /// Cost: one file for each PCI function, about ten more for each that matters; 1 to 50 ms.

@@ -19,7 +19,8 @@ namespace topocoll { inline namespace v0 { namespace read {
 }
 
 /// Closed ranges of a list such as "0-3,8,250-255". Parts that are no range are left out; at most 65,536 parts are read.
-[[nodiscard]] inline std::vector<std::pair<std::uint32_t, std::uint32_t>> number_list(std::string_view text) {
+template <class = void>
+[[nodiscard]] std::vector<std::pair<std::uint32_t, std::uint32_t>> number_list(std::string_view text) {
   std::vector<std::pair<std::uint32_t, std::uint32_t>> ranges;
   text = first_line(text);
   while (!text.empty() && ranges.size() < 65536) {
@@ -35,7 +36,8 @@ namespace topocoll { inline namespace v0 { namespace read {
 }
 
 /// Ranges of a kernel bit mask: comma-separated 32-bit hexadecimal words, most significant first.
-[[nodiscard]] inline std::vector<std::pair<std::uint32_t, std::uint32_t>> mask_list(std::string_view text) {
+template <class = void>
+[[nodiscard]] std::vector<std::pair<std::uint32_t, std::uint32_t>> mask_list(std::string_view text) {
   std::vector<std::uint32_t> words;
   text = first_line(text);
   while (!text.empty() && words.size() < 4096) {
@@ -60,7 +62,8 @@ struct infiniband_rate {
   std::uint32_t lanes = 0;  ///< 0 when not told
   std::string speed;        ///< "NDR"; empty when not told
 };
-[[nodiscard]] inline std::optional<infiniband_rate> infiniband_rate_of(std::string_view text) {
+template <class = void>
+[[nodiscard]] std::optional<infiniband_rate> infiniband_rate_of(std::string_view text) {
   text = first_line(text);
   const auto number = leading_number(text);
   const std::size_t unit = text.find("Gb/sec");
@@ -82,7 +85,8 @@ enum class pcie_port : std::uint8_t { unknown, endpoint, root, upstream, downstr
 
 /// Reads the PCIe capability out of configuration space. Without root rights the kernel gives 64 bytes, which end before
 /// the capability: unknown.
-[[nodiscard]] inline pcie_port pcie_port_of(std::string_view config) {
+template <class = void>
+[[nodiscard]] pcie_port pcie_port_of(std::string_view config) {
   const auto byte = [&](std::size_t at) { return static_cast<std::uint32_t>(static_cast<unsigned char>(config[at])); };
   if (config.size() < 64 || (byte(6) & 0x10U) == 0) return pcie_port::unknown;
   std::size_t at = byte(0x34) & 0xfcU;
@@ -113,7 +117,8 @@ struct processor_text {
   std::string model_name;
   std::optional<std::uint32_t> family, model;
 };
-[[nodiscard]] inline processor_text processor_of(std::string_view cpuinfo) {
+template <class = void>
+[[nodiscard]] processor_text processor_of(std::string_view cpuinfo) {
   processor_text p;
   while (!cpuinfo.empty()) {
     const std::size_t end = cpuinfo.find('\n');
@@ -146,7 +151,8 @@ struct processor_text {
 }
 
 /// Bytes of the line "Node 0 MemTotal: 4417748 kB" in a NUMA domain's meminfo.
-[[nodiscard]] inline std::optional<bytes> memory_total(std::string_view meminfo) {
+template <class = void>
+[[nodiscard]] std::optional<bytes> memory_total(std::string_view meminfo) {
   const std::size_t at = meminfo.find("MemTotal:");
   if (at == std::string_view::npos) return std::nullopt;
   std::string_view rest = first_line(meminfo.substr(at + 9));

@@ -57,7 +57,8 @@ struct pci_address {
 };
 
 /// "0000:1b:00.0": lower case, the domain at least four digits, as the Linux kernel writes it.
-[[nodiscard]] inline std::string to_string(const pci_address& a) {
+template <class = void>
+[[nodiscard]] std::string to_string(const pci_address& a) {
   constexpr char hex[] = "0123456789abcdef";
   std::string out;
   int digits = 4;

@@ -27,10 +27,14 @@ inline constexpr std::uint32_t topology_schema_version = 1;
 
 /// The graph as a JSON value: schema, source, summary, nodes, links, findings. Fields that are empty or unknown are left
 /// out; two links that follow each other and are mirror images are written once, as "duplex". Cost: O(n + m log m).
+template <class = void>
 [[nodiscard]] io::json to_json_value(const graph& g);
 
 /// The graph as JSON text, ending in a newline.
-[[nodiscard]] inline std::string to_json(const graph& g) { return io::to_text(to_json_value(g)); }
+template <class = void>
+[[nodiscard]] std::string to_json(const graph& g) {
+  return io::to_text(to_json_value(g));
+}
 
 /// Reads what `to_json` wrote: the same nodes, links and findings in the same order, every field equal.
 ///
@@ -39,21 +43,25 @@ inline constexpr std::uint32_t topology_schema_version = 1;
 /// @return `malformed_input` with the JSON pointer for what is missing, of a wrong type, of an unknown kind, not a possible
 ///         figure, for a key that appears twice and for a link to a key that does not; `unsupported` for a newer schema,
 ///         with both versions. Cost: O((n + m) log n).
+template <class = void>
 [[nodiscard]] result<fragment> from_json(std::string_view text, std::string_view where);
 
 /// The same for a value that has been parsed already.
+template <class = void>
 [[nodiscard]] result<fragment> from_json_value(const io::json& document, std::string_view where);
 
 namespace detail {
 
 /// True when `b` is `a` the other way round with the same figures.
-[[nodiscard]] inline bool is_mirror(const link& a, const link& b) {
+template <class = void>
+[[nodiscard]] bool is_mirror(const link& a, const link& b) {
   return a.from == b.to && a.to == b.from && a.kind == b.kind && a.generation == b.generation && a.lanes == b.lanes &&
          a.nominal == b.nominal && a.current == b.current && a.capacity == b.capacity && a.how == b.how &&
          a.reason == b.reason;
 }
 
-[[nodiscard]] inline io::json json_of(const summary& s) {
+template <class = void>
+[[nodiscard]] io::json json_of(const summary& s) {
   return {{"hosts", s.hosts},
           {"gpus", s.gpus},
           {"nics", s.nics},
@@ -63,7 +71,8 @@ namespace detail {
           {"switches", s.switches},
           {"links", s.links}};
 }
-[[nodiscard]] inline io::json json_of(const node& n) {
+template <class = void>
+[[nodiscard]] io::json json_of(const node& n) {
   io::json o{{"key", n.key}, {"kind", to_string(n.kind)}};
   if (!n.name.empty()) o["name"] = n.name;
   if (!n.host.empty()) o["host"] = n.host;
@@ -79,7 +88,8 @@ namespace detail {
   }
   return o;
 }
-[[nodiscard]] inline io::json json_of(const graph& g, const link& l, bool duplex) {
+template <class = void>
+[[nodiscard]] io::json json_of(const graph& g, const link& l, bool duplex) {
   io::json o{{"from", g.at(l.from).key}, {"to", g.at(l.to).key}, {"kind", to_string(l.kind)}, {"duplex", duplex}};
   if (l.generation != 0) o["generation"] = l.generation;
   if (l.lanes != 0) o["lanes"] = l.lanes;
@@ -90,7 +100,8 @@ namespace detail {
   if (!l.reason.empty()) o["reason"] = l.reason;
   return o;
 }
-[[nodiscard]] inline io::json json_of(const finding& f) {
+template <class = void>
+[[nodiscard]] io::json json_of(const finding& f) {
   io::json o{{"severity", to_string(f.level)}};
   if (!f.where.empty()) o["where"] = f.where;
   o["what"] = f.what;
@@ -282,7 +293,8 @@ class topology_reader {
 
 }  // namespace detail
 
-inline io::json to_json_value(const graph& g) {
+template <class>
+io::json to_json_value(const graph& g) {
   io::json document{{"schema", std::string(topology_schema) + '/' + std::to_string(topology_schema_version)}};
   if (!g.source().empty()) document["source"] = g.source();
   document["summary"] = detail::json_of(summarize(g));
@@ -303,11 +315,13 @@ inline io::json to_json_value(const graph& g) {
   return document;
 }
 
-inline result<fragment> from_json_value(const io::json& document, std::string_view where) {
+template <class>
+result<fragment> from_json_value(const io::json& document, std::string_view where) {
   return detail::topology_reader().run(document, where);
 }
 
-inline result<fragment> from_json(std::string_view text, std::string_view where) {
+template <class>
+result<fragment> from_json(std::string_view text, std::string_view where) {
   auto document = io::parse_json(text, where);
   if (!document) return std::move(document).error();
   return from_json_value(*document, where);

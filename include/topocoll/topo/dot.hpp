@@ -21,12 +21,14 @@ namespace topocoll { inline namespace v0 { namespace topo {
 /// Nodes are named by their keys. The two directions of a connection are one edge if their figures are equal and two
 /// arrows otherwise; parallel cables are parallel edges. Assumed links are dashed, dead ones red.
 /// Cost: O(n log n + m log m).
+template <class = void>
 [[nodiscard]] std::string to_dot(const graph& g);
 
 namespace detail {
 
 /// A text in Graphviz's quotes. Line breaks become "\n"; other control characters become blanks.
-[[nodiscard]] inline std::string dot_quoted(std::string_view text) {
+template <class = void>
+[[nodiscard]] std::string dot_quoted(std::string_view text) {
   std::string quoted = "\"";
   for (const char c : text) {
     if (c == '"' || c == '\\')
@@ -77,7 +79,8 @@ namespace detail {
 }
 
 /// Whether two links that run in opposite directions can be drawn as one.
-[[nodiscard]] inline bool drawn_alike(const link& a, const link& b) {
+template <class = void>
+[[nodiscard]] bool drawn_alike(const link& a, const link& b) {
   return a.from == b.to && a.to == b.from && a.kind == b.kind && a.generation == b.generation && a.lanes == b.lanes &&
          a.nominal == b.nominal && a.current == b.current && a.capacity == b.capacity &&
          (a.how == trust::assumed) == (b.how == trust::assumed);
@@ -87,7 +90,8 @@ namespace detail {
 enum class drawn : std::uint8_t { arrow, line, nothing };
 
 /// A link that has a way back is a line, its way back is nothing, what has none is an arrow.
-[[nodiscard]] inline std::vector<drawn> drawn_links(const graph& g) {
+template <class = void>
+[[nodiscard]] std::vector<drawn> drawn_links(const graph& g) {
   std::vector<std::uint32_t> order(g.link_count());
   for (std::uint32_t e = 0; e < order.size(); ++e) order[e] = e;
   const auto low = [&](std::uint32_t e) { return std::min(g.at(link_id{e}).from, g.at(link_id{e}).to); };
@@ -116,7 +120,8 @@ enum class drawn : std::uint8_t { arrow, line, nothing };
 
 }  // namespace detail
 
-inline std::string to_dot(const graph& g) {
+template <class>
+std::string to_dot(const graph& g) {
   std::string text = "digraph topology {\n  graph [rankdir=TB label=" + detail::dot_quoted(g.source()) +
                      "]\n  node [fontname=\"sans-serif\"]\n"
                      "  edge [fontname=\"sans-serif\" fontsize=9]\n";

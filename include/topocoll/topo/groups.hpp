@@ -30,23 +30,28 @@ struct rail {
 };
 
 /// Nodes by host, hosts in the order of their first node; fabric switches belong to none. Cost: O(n log n).
+template <class = void>
 [[nodiscard]] std::vector<group> hosts(const graph& g);
 
 /// GPUs that NVLink or XGMI joins, directly, through NVSwitch or by way of each other; a GPU without such links is an
 /// island of one. An island may span hosts. In the order of their first GPU. Cost: O(n + m).
+template <class = void>
 [[nodiscard]] std::vector<group> nvlink_islands(const graph& g);
 
 /// For each leaf its NICs (a NIC once, however many of its ports plug in there), leaves in the order of the graph.
 /// Cost: O(n + m).
+template <class = void>
 [[nodiscard]] std::vector<group> leaves(const graph& g);
 
 /// NICs by their position in the host: the i-th NICs of all hosts are rail i.
 ///
 /// The position is the order of the NICs' index, or of their keys where the index is not told. NICs without a cable are
 /// left out when any NIC of the graph has one (a management port would shift all others). Cost: O(n log n + m).
+template <class = void>
 [[nodiscard]] std::vector<rail> rails(const graph& g);
 
 /// The leaf, spine or core switches that a NIC plugs into, through its ports or directly; sorted, each once.
+template <class = void>
 [[nodiscard]] std::vector<node_id> switches_of(const graph& g, node_id nic);
 
 namespace detail {
@@ -56,7 +61,8 @@ namespace detail {
 }
 
 /// True when a cable ends at the NIC or at one of its ports.
-[[nodiscard]] inline bool has_cable(const graph& g, node_id nic) {
+template <class = void>
+[[nodiscard]] bool has_cable(const graph& g, node_id nic) {
   const auto plugged = [&](node_id v) {
     return seq::any_of(g.out_links(v), [&](link_id e) {
       return g.at(e).kind == link_kind::infiniband || g.at(e).kind == link_kind::ethernet;
@@ -69,7 +75,8 @@ namespace detail {
 
 }  // namespace detail
 
-inline std::vector<group> hosts(const graph& g) {
+template <class>
+std::vector<group> hosts(const graph& g) {
   std::vector<group> all;
   std::vector<std::size_t> by_name;  // positions in `all`, sorted by name
   for (std::uint32_t v = 0; v < g.node_count(); ++v) {
@@ -92,7 +99,8 @@ inline std::vector<group> hosts(const graph& g) {
   return all;
 }
 
-inline std::vector<group> nvlink_islands(const graph& g) {
+template <class>
+std::vector<group> nvlink_islands(const graph& g) {
   std::vector<group> all;
   std::vector<bool> seen(g.node_count(), false);
   for (const node_id start : g.all(node_kind::gpu)) {
@@ -113,7 +121,8 @@ inline std::vector<group> nvlink_islands(const graph& g) {
   return all;
 }
 
-inline std::vector<node_id> switches_of(const graph& g, node_id nic) {
+template <class>
+std::vector<node_id> switches_of(const graph& g, node_id nic) {
   std::vector<node_id> found;
   const auto add = [&](node_id v) {
     for (const link_id e : g.out_links(v))
@@ -126,7 +135,8 @@ inline std::vector<node_id> switches_of(const graph& g, node_id nic) {
   return found;
 }
 
-inline std::vector<group> leaves(const graph& g) {
+template <class>
+std::vector<group> leaves(const graph& g) {
   std::vector<group> all;
   std::vector<std::size_t> place(g.node_count(), 0);
   for (const node_id v : g.all(node_kind::leaf)) {
@@ -139,7 +149,8 @@ inline std::vector<group> leaves(const graph& g) {
   return all;
 }
 
-inline std::vector<rail> rails(const graph& g) {
+template <class>
+std::vector<rail> rails(const graph& g) {
   std::vector<node_id> nics = g.all(node_kind::nic);
   std::vector<node_id> plugged;
   for (const node_id v : nics)

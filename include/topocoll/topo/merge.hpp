@@ -26,6 +26,7 @@ inline constexpr double contradiction_share = 0.10;
 /// - One fragment comes back as it is, less findings that it repeats. Nodes and links keep their order within each source, sources in alphabetical order.
 /// @return `invalid_argument` for no fragments; `malformed_input`, naming the source, for a link to a node that is not there
 ///         or for two nodes of one fragment with the same key. Cost: O((n + m) log(n + m)) over all fragments.
+template <class = void>
 [[nodiscard]] result<fragment> merge(std::span<const fragment> fragments);
 
 }}}  // namespace topocoll::v0::topo

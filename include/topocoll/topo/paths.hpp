@@ -49,7 +49,8 @@ struct opens {
 };
 
 /// The path to `v` that the marks remember; empty when there is none.
-[[nodiscard]] inline std::optional<path> path_from_marks(const way_marks& marks, node_id v) {
+template <class = void>
+[[nodiscard]] std::optional<path> path_from_marks(const way_marks& marks, node_id v) {
   if (!marks.reached(v)) return std::nullopt;
   path way;
   way.rate = {marks.rate[v.value]};

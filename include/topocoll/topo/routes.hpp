@@ -40,6 +40,7 @@ struct path_rate {
 /// through a GPU; NVLink to a GPU and PCIe from there PXN; PCIe alone PIX with at most one switch (root ports do not
 /// count), PXB with more. What stays within one adapter, or between a NUMA domain and its memory, is LOC.
 /// Source of the classes: NCCL 2.28 graph/topo.h and paths.cc. Cost: O(links of the path).
+template <class = void>
 [[nodiscard]] path_class class_of(const graph& g, const path& way, node_id from);
 
 /// The ways from one device to all others.
@@ -81,7 +82,8 @@ class routes {
 [[nodiscard]] inline std::optional<path> route(const graph& g, node_id from, node_id to, route_options options = {});
 
 /// Class of the way between two devices.
-[[nodiscard]] inline path_class classify(const graph& g, node_id from, node_id to, route_options options = {}) {
+template <class = void>
+[[nodiscard]] path_class classify(const graph& g, node_id from, node_id to, route_options options = {}) {
   const auto way = route(g, from, to, options);
   return way ? class_of(g, *way, from) : path_class::DIS;
 }
@@ -90,6 +92,7 @@ class routes {
 [[nodiscard]] inline path_rate expected_rate(const graph& g, node_id from, node_id to, route_options options = {});
 
 /// What `way`, which leads from `from` to `to`, should reach; no way gives the sentence that there is none.
+template <class = void>
 [[nodiscard]] path_rate rate_of(const graph& g, const std::optional<path>& way, node_id from, node_id to);
 
 }}}  // namespace topocoll::v0::topo

@@ -43,7 +43,8 @@ struct connection {
 }  // namespace detail
 
 /// Counts what is in the graph. Cost: O(n log n + m log m).
-[[nodiscard]] inline summary summarize(const graph& g) {
+template <class = void>
+[[nodiscard]] summary summarize(const graph& g) {
   summary s;
   s.hosts = hosts(g).size();
   for (std::uint32_t v = 0; v < g.node_count(); ++v) switch (g.at(node_id{v}).kind) {
@@ -86,7 +87,8 @@ struct connection {
 }
 
 /// "1 host, 8 GPUs, 9 NICs, 2 NUMA domains, 4 PCIe switches": what there is none of is left out.
-[[nodiscard]] inline std::string to_string(const summary& s) {
+template <class = void>
+[[nodiscard]] std::string to_string(const summary& s) {
   std::string text;
   const auto add = [&](std::size_t n, const char* one, const char* many) {
     if (n == 0) return;

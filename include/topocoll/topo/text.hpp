@@ -20,6 +20,7 @@ struct text_options {
 /// Rates are line rates of one direction. A link that runs below what its ends can do says both figures; an assumed figure
 /// has a mark "?1" that leads to its reason below the tree. More than four equal siblings, and hosts that are equal but
 /// for names and addresses, are shown once with their number. Cost: O((n + m) log n).
+template <class = void>
 [[nodiscard]] std::string to_text(const graph& g, const text_options& options = {});
 
 }}}  // namespace topocoll::v0::topo

@@ -16,7 +16,8 @@
 namespace topocoll { inline namespace v0 { namespace topo {
 
 /// The PCI address in a key such as "node7/pci:0000:1b:00.0"; empty for other keys.
-[[nodiscard]] inline std::string_view pci_part(std::string_view key) {
+template <class = void>
+[[nodiscard]] std::string_view pci_part(std::string_view key) {
   const auto at = key.find("pci:");
   return at == std::string_view::npos ? std::string_view{} : key.substr(at + 4);
 }
@@ -29,7 +30,8 @@ namespace topocoll { inline namespace v0 { namespace topo {
 }
 
 /// What a node is called within its host: its name, with the address where a name alone says little.
-[[nodiscard]] inline std::string label_of(const node& n) {
+template <class = void>
+[[nodiscard]] std::string label_of(const node& n) {
   const std::string_view address = pci_part(n.key);
   const bool plumbing =
       n.kind == node_kind::pcie_switch || n.kind == node_kind::pcie_root || n.kind == node_kind::pcie_device;
@@ -41,7 +43,8 @@ namespace topocoll { inline namespace v0 { namespace topo {
 }
 
 /// True when the nodes of the graph sit in more than one host, so that a label needs the host's name beside it.
-[[nodiscard]] inline bool has_several_hosts(const graph& g) {
+template <class = void>
+[[nodiscard]] bool has_several_hosts(const graph& g) {
   const std::string* first = nullptr;
   for (const node& n : g.nodes()) {
     if (n.host.empty()) continue;
@@ -52,13 +55,15 @@ namespace topocoll { inline namespace v0 { namespace topo {
 }
 
 /// "GPU 3", or "GPU 3 of node7" in a graph of several hosts.
-[[nodiscard]] inline std::string label_of(const graph& g, node_id v, bool several_hosts) {
+template <class = void>
+[[nodiscard]] std::string label_of(const graph& g, node_id v, bool several_hosts) {
   const node& n = g.at(v);
   return several_hosts && !n.host.empty() ? label_of(n) + " of " + n.host : label_of(n);
 }
 
 /// A rate as network people write it: "400 Gb/s".
-[[nodiscard]] inline std::string bits_text(bytes_per_second rate) {
+template <class = void>
+[[nodiscard]] std::string bits_text(bytes_per_second rate) {
   std::string digits = topocoll::detail::three_digits(rate.value * 8 / 1e9);
   if (const auto point = digits.find('.'); point != std::string::npos) {
     while (digits.back() == '0') digits.pop_back();
@@ -68,7 +73,8 @@ namespace topocoll { inline namespace v0 { namespace topo {
 }
 
 /// What a link is made of, without its ends: "Gen5 x16", "18 x NVLink4", "C2C", "400 Gb/s InfiniBand".
-[[nodiscard]] inline std::string make_of(const link& l) {
+template <class = void>
+[[nodiscard]] std::string make_of(const link& l) {
   const auto bundle = [&](const char* what) {
     std::string text = l.lanes > 0 ? std::to_string(l.lanes) + " x " : std::string();
     text += what;
@@ -98,7 +104,8 @@ struct pcie_below {
 };
 
 /// Finds the lower end of a PCIe link and what hangs on it. Cost: O(PCIe tree of the host), and a bit for each node.
-[[nodiscard]] inline pcie_below below(const graph& g, link_id e) {
+template <class = void>
+[[nodiscard]] pcie_below below(const graph& g, link_id e) {
   const auto search = [&](node_id top, node_id other, bool& reaches_cpu) {
     pcie_below part{top, {}};
     std::vector<node_id> found{top};
@@ -132,7 +139,8 @@ struct pcie_below {
 
 /// A link in words, as the object of "limited by": "the Gen5 x16 uplink of switch 0000:18:00.0 (shared by 2 NICs)".
 /// Cost: O(PCIe tree of the host) for PCIe links.
-[[nodiscard]] inline std::string describe(const graph& g, link_id e, bool several_hosts) {
+template <class = void>
+[[nodiscard]] std::string describe(const graph& g, link_id e, bool several_hosts) {
   const link& l = g.at(e);
   const node& a = g.at(l.from);
   const node& b = g.at(l.to);

@@ -220,7 +220,7 @@ TEST(router, keeps_what_enters_a_node_equal_to_what_leaves_it) {
   for (const std::string spec : {"dgx-h100:nodes=4,pods=2,oversubscription=2", "dgx-h100:nodes=2,detail=full", "dgx-1v",
                                  "dgx-a100:nodes=3,leaves=3"}) {
     const topo::graph g = described(spec);
-    plan::detail::router routes(g);
+    plan::detail::router<> routes(g);
     const auto gpus = g.all(topo::node_kind::gpu);
     for (const node_id a : gpus)
       for (const node_id b : gpus) {
@@ -241,7 +241,7 @@ TEST(router, uses_as_many_links_as_the_ways_that_topo_finds) {
   for (const std::string spec : {"dgx-h100:nodes=4,pods=2,oversubscription=2", "dgx-h100:nodes=4,leaves=8", "dgx-a100",
                                  "dgx-a100:nodes=3,leaves=3"}) {
     const topo::graph g = described(spec);
-    plan::detail::router routes(g);
+    plan::detail::router<> routes(g);
     const auto gpus = g.all(topo::node_kind::gpu);
     for (const node_id a : gpus)
       for (const node_id b : gpus) {
@@ -257,7 +257,7 @@ TEST(router, uses_as_many_links_as_the_ways_that_topo_finds) {
 
 TEST(router, splits_evenly_over_the_spines) {
   const topo::graph g = described("dgx-h100:nodes=4,pods=2,spines=4");
-  plan::detail::router routes(g);
+  plan::detail::router<> routes(g);
   const auto gpus = g.all(topo::node_kind::gpu);
   std::vector<double> up;
   ASSERT_TRUE(routes.route(gpus[0], gpus[31], [&](link_id e, double share) {
@@ -268,7 +268,7 @@ TEST(router, splits_evenly_over_the_spines) {
 
 TEST(router, stays_inside_a_host_when_it_can) {
   const topo::graph g = described("dgx-a100:nodes=2,detail=full");
-  plan::detail::router routes(g);
+  plan::detail::router<> routes(g);
   const auto gpus = g.all(topo::node_kind::gpu);
   for (int k = 1; k < 8; ++k)
     ASSERT_TRUE(
@@ -278,17 +278,17 @@ TEST(router, stays_inside_a_host_when_it_can) {
 TEST(router, gives_the_same_routes_whatever_was_asked_before) {
   const topo::graph g = described("dgx-h100:nodes=4,pods=2,detail=full");
   const auto gpus = g.all(topo::node_kind::gpu);
-  const auto told = [&](plan::detail::router& r, node_id a, node_id b) {
+  const auto told = [&](plan::detail::router<>& r, node_id a, node_id b) {
     std::vector<std::pair<std::uint32_t, double>> links;
     (void)r.route(a, b, [&](link_id e, double share) { links.push_back({e.value, share}); });
     std::ranges::sort(links);
     return links;
   };
-  plan::detail::router busy(g);
+  plan::detail::router<> busy(g);
   for (const node_id a : gpus)
     for (const node_id b : gpus) (void)told(busy, a, b);
   for (const std::size_t k : {1U, 9U, 17U, 31U}) {
-    plan::detail::router fresh(g);
+    plan::detail::router<> fresh(g);
     EXPECT_EQ(told(fresh, gpus[3], gpus[k]), told(busy, gpus[3], gpus[k]));
   }
 }

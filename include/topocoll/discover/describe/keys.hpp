@@ -17,11 +17,13 @@
 
 namespace topocoll { inline namespace v0 { namespace detail {
 
-inline failure bad_value(std::string_view value, const char* wanted) {
+template <class = void>
+failure bad_value(std::string_view value, const char* wanted) {
   return fail(errc::malformed_input, "'" + std::string(value) + "' is not " + wanted);
 }
 
-inline result<std::uint64_t> read_number(std::string_view text, std::uint64_t most = 0xffffffffU) {
+template <class = void>
+result<std::uint64_t> read_number(std::string_view text, std::uint64_t most = 0xffffffffU) {
   std::uint64_t n = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), n);
   if (text.empty() || error != std::errc{} || end != text.data() + text.size() || n > most)
@@ -30,14 +32,16 @@ inline result<std::uint64_t> read_number(std::string_view text, std::uint64_t mo
   return n;
 }
 
-inline result<void> read_count(std::string_view text, std::uint32_t& into) {
+template <class = void>
+result<void> read_count(std::string_view text, std::uint32_t& into) {
   const auto n = read_number(text);
   if (!n) return n.error();
   into = static_cast<std::uint32_t>(*n);
   return {};
 }
 
-inline result<void> read_count(std::string_view text, std::optional<std::uint32_t>& into) {
+template <class = void>
+result<void> read_count(std::string_view text, std::optional<std::uint32_t>& into) {
   std::uint32_t n = 0;
   if (auto ok = read_count(text, n); !ok) return ok.error();
   into = n;
@@ -45,7 +49,8 @@ inline result<void> read_count(std::string_view text, std::optional<std::uint32_
 }
 
 /// "2", "1.5", "3:2"; exact, at most nine digits on either side.
-inline result<rational> read_ratio(std::string_view text) {
+template <class = void>
+result<rational> read_ratio(std::string_view text) {
   const auto part = [](std::string_view digits, std::int64_t& value, std::int64_t& scale) {
     std::size_t count = 0;
     bool point = false;
@@ -71,7 +76,8 @@ inline result<rational> read_ratio(std::string_view text) {
 }
 
 /// The shortest text that `read_ratio` takes back unchanged: "2", "1.5", "4:3".
-inline std::string ratio_text(rational r) {
+template <class = void>
+std::string ratio_text(rational r) {
   std::int64_t scale = 1;
   for (std::size_t places = 0; places < 6; ++places, scale *= 10) {
     if (scale % r.denominator() != 0) continue;
@@ -84,7 +90,8 @@ inline std::string ratio_text(rational r) {
 }
 
 /// Text that `parse_rate` takes back unchanged: in `unit` of `size` bytes per second when that is exact, else in B/s.
-inline std::string rate_spec(bytes_per_second rate, const char* unit, double size) {
+template <class = void>
+std::string rate_spec(bytes_per_second rate, const char* unit, double size) {
   char room[400];
   const auto written = [&](double value, const char* name) {
     const auto end = std::to_chars(room, room + sizeof room, value, std::chars_format::fixed);
@@ -95,7 +102,8 @@ inline std::string rate_spec(bytes_per_second rate, const char* unit, double siz
   return back && *back == rate ? text : written(rate.value, "B/s");
 }
 
-inline result<void> read_rate(std::string_view text, bytes_per_second& into) {
+template <class = void>
+result<void> read_rate(std::string_view text, bytes_per_second& into) {
   const auto rate = parse_rate(text);
   if (!rate) return rate.error();
   into = *rate;
@@ -103,7 +111,8 @@ inline result<void> read_rate(std::string_view text, bytes_per_second& into) {
 }
 
 /// "node3/nic2", "leaf1/spine0", "spine2", …
-inline result<fabric_part> read_part(std::string_view text) {
+template <class = void>
+result<fabric_part> read_part(std::string_view text) {
   using kind = fabric_part::kind_t;
   struct form {
     std::string_view first, second;
@@ -132,7 +141,8 @@ inline result<fabric_part> read_part(std::string_view text) {
 }
 
 /// Reads parts joined by '+' into faults of one kind; those that need a figure have it behind a colon.
-inline result<void> read_faults(fabric_options& o, std::string_view value, planted_fault::kind_t kind) {
+template <class = void>
+result<void> read_faults(fabric_options& o, std::string_view value, planted_fault::kind_t kind) {
   for (;;) {
     const std::size_t plus = value.find('+');
     const std::string_view one = value.substr(0, plus);
@@ -159,7 +169,8 @@ inline result<void> read_faults(fabric_options& o, std::string_view value, plant
   }
 }
 
-inline std::string fault_spec(const planted_fault& f) {
+template <class = void>
+std::string fault_spec(const planted_fault& f) {
   const std::string part = to_string(f.part);
   switch (f.kind) {
     case planted_fault::kind_t::missing: return "missing=" + part;
@@ -179,10 +190,14 @@ struct spec_key {
   bool repeats = false;  ///< may be given more than once; such keys plant faults
 };
 
-inline std::string unless_equal(std::uint32_t n, std::uint32_t base) {
+template <class = void>
+std::string unless_equal(std::uint32_t n, std::uint32_t base) {
   return n == base ? std::string() : std::to_string(n);
 }
-inline std::string unless_empty(std::optional<std::uint32_t> n) { return n ? std::to_string(*n) : std::string(); }
+template <class = void>
+std::string unless_empty(std::optional<std::uint32_t> n) {
+  return n ? std::to_string(*n) : std::string();
+}
 
 // Keys of plain members of fabric_options and host_model read and write alike.
 template <std::uint32_t fabric_options::*member>
@@ -234,7 +249,8 @@ inline constexpr spec_key fault_key(std::string_view name, std::string_view mean
 
 inline constexpr std::string_view order_words[] = {"packed", "scattered", "round_robin", "shuffled"};
 
-inline result<void> read_nodes(fabric_options& o, std::string_view value) {
+template <class = void>
+result<void> read_nodes(fabric_options& o, std::string_view value) {
   o.split.clear();
   o.nodes = 0;
   const bool listed = value.find('+') != std::string_view::npos;
@@ -250,14 +266,16 @@ inline result<void> read_nodes(fabric_options& o, std::string_view value) {
   }
 }
 
-inline std::string write_nodes(const fabric_options& o, const fabric_options& base) {
+template <class = void>
+std::string write_nodes(const fabric_options& o, const fabric_options& base) {
   if (o.split.size() < 2) return unless_equal(o.nodes, base.nodes);
   std::string text;
   for (const std::uint32_t n : o.split) text += (text.empty() ? "" : "+") + std::to_string(n);
   return text;
 }
 
-inline result<void> read_order(fabric_options& o, std::string_view value) {
+template <class = void>
+result<void> read_order(fabric_options& o, std::string_view value) {
   const std::size_t colon = value.find(':');
   rank_order order;
   bool known = false;
@@ -277,43 +295,50 @@ inline result<void> read_order(fabric_options& o, std::string_view value) {
   return {};
 }
 
-inline std::string write_order(const fabric_options& o, const fabric_options&) {
+template <class = void>
+std::string write_order(const fabric_options& o, const fabric_options&) {
   if (!o.order) return {};
   std::string text(order_words[static_cast<std::size_t>(o.order->kind)]);
   if (o.order->kind == rank_order::kind_t::shuffled) text += ':' + std::to_string(o.order->seed);
   return text;
 }
 
-inline result<void> read_rails(fabric_options& o, std::string_view value) {
+template <class = void>
+result<void> read_rails(fabric_options& o, std::string_view value) {
   if (value != "yes" && value != "no") return bad_value(value, "yes or no");
   o.rail_optimised = value == "yes";
   return {};
 }
 
-inline result<void> read_network(fabric_options& o, std::string_view value) {
+template <class = void>
+result<void> read_network(fabric_options& o, std::string_view value) {
   if (value != "infiniband" && value != "ethernet") return bad_value(value, "infiniband or ethernet");
   o.network = value == "infiniband" ? topo::link_kind::infiniband : topo::link_kind::ethernet;
   return {};
 }
 
-inline result<void> read_detail(fabric_options& o, std::string_view value) {
+template <class = void>
+result<void> read_detail(fabric_options& o, std::string_view value) {
   if (value != "full" && value != "fabric") return bad_value(value, "full or fabric");
   o.detail = value == "full" ? host_detail::full : host_detail::fabric;
   return {};
 }
 
-inline std::string write_detail(const fabric_options& o, const fabric_options&) {
+template <class = void>
+std::string write_detail(const fabric_options& o, const fabric_options&) {
   return o.detail == host_detail::automatic ? "" : (o.detail == host_detail::full ? "full" : "fabric");
 }
 
-inline result<void> read_nvlinks(fabric_options& o, std::string_view value) {
+template <class = void>
+result<void> read_nvlinks(fabric_options& o, std::string_view value) {
   if (!o.host.mesh.empty())
     return fail(errc::invalid_argument,
                 "nvlinks counts links into an NVSwitch plane, and " + std::string(o.host.name) + " wires GPU to GPU");
   return read_count(value, o.host.nvlinks);
 }
 
-inline result<void> draw_faults(fabric_options& o, std::string_view value) {
+template <class = void>
+result<void> draw_faults(fabric_options& o, std::string_view value) {
   const std::size_t colon = value.find(':');
   if (colon == std::string_view::npos) return bad_value(value, "a number of faults and a seed, as in 3:7");
   const auto count = read_number(value.substr(0, colon), most_drawn_faults);

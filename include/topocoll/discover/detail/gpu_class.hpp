@@ -12,7 +12,8 @@ namespace topocoll { inline namespace v0 { namespace detail {
 ///
 /// Classes 0302, 0380 and 1200 are. Class 0300 is what consumer and some data centre GPUs say, but also every display of a
 /// board controller or hypervisor: it counts unless a vendor is told that makes no GPUs (NVIDIA 10de, AMD 1002, Intel 8086).
-[[nodiscard]] inline bool is_gpu_class(std::uint32_t class_code, std::string_view vendor) {
+template <class = void>
+[[nodiscard]] bool is_gpu_class(std::uint32_t class_code, std::string_view vendor) {
   switch (read::pci_subclass(class_code)) {
     case read::pci_class_3d:
     case read::pci_class_display:

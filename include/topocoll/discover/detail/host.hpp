@@ -19,7 +19,8 @@ struct processor {
 };
 
 /// Adds the memory of a NUMA domain and its link.
-inline void add_memory(topo::fragment& fragment, node_id cpu, const std::string& key, std::string name) {
+template <class = void>
+void add_memory(topo::fragment& fragment, node_id cpu, const std::string& key, std::string name) {
   topo::node m;
   m.kind = topo::node_kind::host_memory;
   m.key = key;
@@ -40,7 +41,8 @@ inline void add_memory(topo::fragment& fragment, node_id cpu, const std::string&
 }
 
 /// Joins two NUMA domains of one host; the slower processor's figure counts.
-inline void join_domains(topo::fragment& fragment, node_id a, const processor& pa, node_id b, const processor& pb) {
+template <class = void>
+void join_domains(topo::fragment& fragment, node_id a, const processor& pa, node_id b, const processor& pb) {
   const assumed_rate ra = between_numa_domains(pa.arch, pa.vendor, pa.family, pa.model);
   const assumed_rate rb = between_numa_domains(pb.arch, pb.vendor, pb.family, pb.model);
   const assumed_rate& rate = rb.rate < ra.rate ? rb : ra;
@@ -55,7 +57,8 @@ inline void join_domains(topo::fragment& fragment, node_id a, const processor& p
 }
 
 /// True for names that hosts give to interfaces without hardware: veth1a2b, virbr0, docker0, lo, …
-[[nodiscard]] inline bool is_virtual_interface(const std::string& name) {
+template <class = void>
+[[nodiscard]] bool is_virtual_interface(const std::string& name) {
   if (name == "lo") return true;
   for (const char* start : {"veth", "virbr", "docker", "br-", "vnet", "tun", "tap", "dummy", "ifb", "cali", "cni",
                             "flannel", "vxlan", "wg"})

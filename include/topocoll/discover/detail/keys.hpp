@@ -13,7 +13,8 @@ namespace topocoll { inline namespace v0 { namespace detail {
 
 /// Appends "#2", "#3", … to keys that were given before, in the order of the nodes, and reports it.
 /// @param lines  line of the input beside each node, 0 for none; may be shorter than the nodes. Cost: O(n log n)
-inline void make_keys_unique(topo::fragment& fragment, const std::vector<std::uint32_t>& lines, tally& tally) {
+template <class = void>
+void make_keys_unique(topo::fragment& fragment, const std::vector<std::uint32_t>& lines, tally& tally) {
   std::vector<topo::node>& nodes = fragment.nodes;
   const auto told = [&](std::uint32_t v) {
     return v < lines.size() && lines[v] != 0 ? "line " + std::to_string(lines[v]) : std::string();

@@ -24,7 +24,8 @@ struct gpus_by_host {
 };
 
 /// Hosts in turn from each group, groups by number, hosts of a group in order.
-inline std::vector<std::uint32_t> interleaved(const std::vector<std::uint32_t>& group) {
+template <class = void>
+std::vector<std::uint32_t> interleaved(const std::vector<std::uint32_t>& group) {
   std::vector<std::uint32_t> hosts(group.size());
   for (std::uint32_t h = 0; h < hosts.size(); ++h) hosts[h] = h;
   seq::sort(hosts, [&](std::uint32_t a, std::uint32_t b) { return group[a] < group[b]; });
@@ -36,7 +37,8 @@ inline std::vector<std::uint32_t> interleaved(const std::vector<std::uint32_t>& 
 }
 
 /// GPUs in rank order.
-inline std::vector<std::uint32_t> laid_out(const gpus_by_host& by, rank_order order) {
+template <class = void>
+std::vector<std::uint32_t> laid_out(const gpus_by_host& by, rank_order order) {
   std::vector<std::uint32_t> hosts(by.hosts());
   for (std::uint32_t h = 0; h < hosts.size(); ++h) hosts[h] = h;
   if (order.kind == rank_order::kind_t::scattered) hosts = interleaved(by.group);
@@ -58,7 +60,8 @@ inline std::vector<std::uint32_t> laid_out(const gpus_by_host& by, rank_order or
 }
 
 /// Writes `global_rank` into the GPUs of a generated cluster.
-inline void write_ranks(topo::fragment& f, const fabric_options& o, const fabric_shape& s, const host_layout& host) {
+template <class = void>
+void write_ranks(topo::fragment& f, const fabric_options& o, const fabric_shape& s, const host_layout& host) {
   gpus_by_host by;
   std::uint32_t group = 0;
   std::uint32_t left = s.split.empty() ? s.nodes : s.split[0];
@@ -74,7 +77,8 @@ inline void write_ranks(topo::fragment& f, const fabric_options& o, const fabric
 }
 
 /// Numbers the ranks anew from 0 after GPUs were dropped; their order stays.
-inline void close_gaps(topo::fragment& f) {
+template <class = void>
+void close_gaps(topo::fragment& f) {
   std::vector<std::pair<std::uint32_t, std::uint32_t>> ranked;  // rank, node
   for (std::uint32_t v = 0; v < f.nodes.size(); ++v)
     if (f.nodes[v].global_rank) ranked.emplace_back(*f.nodes[v].global_rank, v);

@@ -23,6 +23,7 @@ namespace topocoll { inline namespace v0 {
 
 namespace detail {
 
+template <class = void>
 class nccl_builder {
  public:
   nccl_builder(const read::nccl_topology& topology, const std::string& host, const std::string& file)
@@ -152,7 +153,8 @@ class nccl_builder {
   std::vector<switch_links> to_switch_;
 };
 
-inline result<void> nccl_builder::add_cpus() {
+template <class Deferred>
+result<void> nccl_builder<Deferred>::add_cpus() {
   // Every two domains of a host are joined, so the numbers are kept to what machines can have.
   constexpr std::size_t most_domains = 4096;
   constexpr std::size_t most_of_a_host = 128;
@@ -235,7 +237,8 @@ inline result<void> nccl_builder::add_cpus() {
   return {};
 }
 
-inline result<void> nccl_builder::add_pci(const read::nccl_pci& p, std::size_t cpu, std::size_t parent) {
+template <class Deferred>
+result<void> nccl_builder<Deferred>::add_pci(const read::nccl_pci& p, std::size_t cpu, std::size_t parent) {
   const auto address = topo::pci_address::parse(read::trimmed(p.busid));
   if (!address)
     return fail(errc::malformed_input, place(p.line) + ": busid \"" + p.busid + "\" is not a PCI address",
@@ -364,8 +367,9 @@ inline result<void> nccl_builder::add_pci(const read::nccl_pci& p, std::size_t c
 
 }  // namespace detail
 
-inline result<topo::fragment> fragment_of(const read::nccl_topology& topology, const std::string& host,
-                                          const std::string& file) {
+template <class>
+result<topo::fragment> fragment_of(const read::nccl_topology& topology, const std::string& host,
+                                   const std::string& file) {
   return detail::nccl_builder(topology, host, file).build();
 }
 

@@ -17,7 +17,8 @@ namespace topocoll { inline namespace v0 { namespace detail {
 /// Largest rate of one network port that is believed: two times 1.6 Tbit/s, in Mbit/s.
 inline constexpr std::int64_t fastest_port = 3200000;
 
-inline void nccl_builder::add_ports(node_id id, const std::vector<read::nccl_nic>& nics, bytes_per_second limit) {
+template <class Deferred>
+void nccl_builder<Deferred>::add_ports(node_id id, const std::vector<read::nccl_nic>& nics, bytes_per_second limit) {
   const std::string host = out_.nodes[id.value].host;  // nodes move when one is added
   const auto numa = out_.nodes[id.value].numa;
   for (const read::nccl_nic& n : nics) {
@@ -27,8 +28,9 @@ inline void nccl_builder::add_ports(node_id id, const std::vector<read::nccl_nic
   }
 }
 
-inline void nccl_builder::add_port(const std::string& host, std::optional<std::uint32_t> numa, node_id nic,
-                                   const read::nccl_net& n, bytes_per_second limit, const char* limit_name) {
+template <class Deferred>
+void nccl_builder<Deferred>::add_port(const std::string& host, std::optional<std::uint32_t> numa, node_id nic,
+                                      const read::nccl_net& n, bytes_per_second limit, const char* limit_name) {
   topo::node port;
   port.kind = topo::node_kind::nic_port;
   const std::string name = !n.name.empty() ? n.name
@@ -75,7 +77,8 @@ inline void nccl_builder::add_port(const std::string& host, std::optional<std::u
   out_.join(l);
 }
 
-inline void nccl_builder::add_unknown_port(node_id nic, bytes_per_second limit) {
+template <class Deferred>
+void nccl_builder<Deferred>::add_unknown_port(node_id nic, bytes_per_second limit) {
   const topo::node& of = out_.nodes[nic.value];
   topo::node port;
   port.kind = topo::node_kind::nic_port;
@@ -99,7 +102,8 @@ inline void nccl_builder::add_unknown_port(node_id nic, bytes_per_second limit) 
   out_.join(l);
 }
 
-inline void nccl_builder::add_bare_nic(const read::nccl_nic& n, std::size_t cpu) {
+template <class Deferred>
+void nccl_builder<Deferred>::add_bare_nic(const read::nccl_nic& n, std::size_t cpu) {
   if (n.nets.empty()) {
     note(severity::warning, n.line, "<nic> has no <net>, so it has no port and does not count as an adapter");
     return;
@@ -129,7 +133,8 @@ inline void nccl_builder::add_bare_nic(const read::nccl_nic& n, std::size_t cpu)
   out_.join(l);
 }
 
-inline void nccl_builder::add_pcilinks(const pci_links& figures) {
+template <class Deferred>
+void nccl_builder<Deferred>::add_pcilinks(const pci_links& figures) {
   std::vector<std::pair<std::size_t, std::size_t>> pairs;
   for (const auto& [function, links] : pcilinks_)
     for (const read::nccl_link& p : *links) {
@@ -155,7 +160,8 @@ inline void nccl_builder::add_pcilinks(const pci_links& figures) {
   }
 }
 
-inline void nccl_builder::collect_gpu_links() {
+template <class Deferred>
+void nccl_builder<Deferred>::collect_gpu_links() {
   for (std::size_t i = 0; i < gpus_.size(); ++i) {
     if (!gpus_[i].says) continue;
     for (const read::nccl_link& l : gpus_[i].says->nvlinks) collect(i, l, topo::link_kind::nvlink);
@@ -163,7 +169,8 @@ inline void nccl_builder::collect_gpu_links() {
   }
 }
 
-inline void nccl_builder::collect(std::size_t from, const read::nccl_link& l, topo::link_kind kind) {
+template <class Deferred>
+void nccl_builder<Deferred>::collect(std::size_t from, const read::nccl_link& l, topo::link_kind kind) {
   const gpu& g = gpus_[from];
   const std::string who = out_.nodes[g.node.value].name;
   const char* word = to_string(kind);
@@ -218,7 +225,8 @@ inline void nccl_builder::collect(std::size_t from, const read::nccl_link& l, to
                                               std::to_string(count) + " to " + l.target);
 }
 
-inline void nccl_builder::add_gpu_links() {
+template <class Deferred>
+void nccl_builder<Deferred>::add_gpu_links() {
   seq::sort(pairs_, [](const pair_links& x, const pair_links& y) {
     return x.a != y.a ? x.a < y.a : x.b != y.b ? x.b < y.b : x.kind < y.kind;
   });

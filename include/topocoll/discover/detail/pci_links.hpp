@@ -25,7 +25,8 @@ struct pcie_figure {
 };
 
 /// "Gen5 x16", "Gen5", "x16".
-[[nodiscard]] inline std::string to_text(pcie_figure f) {
+template <class = void>
+[[nodiscard]] std::string to_text(pcie_figure f) {
   std::string text = f.generation != 0 ? "Gen" + std::to_string(f.generation) : std::string();
   if (f.lanes != 0) text += (text.empty() ? "x" : " x") + std::to_string(f.lanes);
   return text.empty() ? "not told" : text;

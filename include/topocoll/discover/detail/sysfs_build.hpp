@@ -21,6 +21,7 @@
 namespace topocoll { inline namespace v0 {
 namespace detail {
 
+template <class = void>
 class sysfs_builder {
  public:
   sysfs_builder(const read::sysfs_machine& machine, const std::string& host, const std::string& source)
@@ -113,7 +114,8 @@ class sysfs_builder {
   std::vector<std::string> guess_;      // beside functions_: why the NUMA domain is a guess
 };
 
-inline std::size_t sysfs_builder::nearest_with_cpus(std::size_t domain) const {
+template <class Deferred>
+std::size_t sysfs_builder<Deferred>::nearest_with_cpus(std::size_t domain) const {
   std::size_t best = none;
   for (std::size_t d = 0; d < m_.domains.size(); ++d) {
     if (!cpu_of_domain_[d]) continue;
@@ -123,7 +125,8 @@ inline std::size_t sysfs_builder::nearest_with_cpus(std::size_t domain) const {
   return best;
 }
 
-inline void sysfs_builder::add_domains() {
+template <class Deferred>
+void sysfs_builder<Deferred>::add_domains() {
   const read::processor_text& p = m_.processor;
   const processor sockets{p.arch, p.vendor, p.family, p.model};
   const auto add_cpu = [&](std::uint32_t number, const std::string& cpus) {
@@ -199,7 +202,8 @@ inline void sysfs_builder::add_domains() {
   }
 }
 
-inline void sysfs_builder::order_functions() {
+template <class Deferred>
+void sysfs_builder<Deferred>::order_functions() {
   const auto& all = m_.functions;
   s_.resize(all.size());
   by_name_.resize(all.size());
@@ -253,7 +257,8 @@ inline void sysfs_builder::order_functions() {
 }
 
 /// Functions above come first, so that each finds what it hangs on.
-inline void sysfs_builder::add_functions() {
+template <class Deferred>
+void sysfs_builder<Deferred>::add_functions() {
   for (const std::size_t i : by_name_) {
     std::vector<std::size_t> todo;
     for (std::size_t up = i; up != none && s_[up].kept && s_[up].function == none; up = s_[up].above)
@@ -265,7 +270,8 @@ inline void sysfs_builder::add_functions() {
   }
 }
 
-inline std::optional<std::size_t> sysfs_builder::domain_of(std::size_t i, std::string& reason) const {
+template <class Deferred>
+std::optional<std::size_t> sysfs_builder<Deferred>::domain_of(std::size_t i, std::string& reason) const {
   const auto find = [&](std::uint32_t number) {
     const auto it = std::lower_bound(m_.domains.begin(), m_.domains.end(), number,
                                      [](const read::sysfs_numa& d, std::uint32_t n) { return d.number < n; });
@@ -296,7 +302,8 @@ inline std::optional<std::size_t> sysfs_builder::domain_of(std::size_t i, std::s
   return std::nullopt;
 }
 
-inline void sysfs_builder::add_function(std::size_t i) {
+template <class Deferred>
+void sysfs_builder<Deferred>::add_function(std::size_t i) {
   const read::sysfs_pci& f = m_.functions[i];
   const topo::pci_address& address = *s_[i].address;
   const std::size_t up = s_[i].above;
@@ -421,7 +428,8 @@ inline void sysfs_builder::add_function(std::size_t i) {
   guess_.push_back(std::move(guess));
 }
 
-inline void sysfs_builder::tell_guesses(std::size_t function, std::size_t link) {
+template <class Deferred>
+void sysfs_builder<Deferred>::tell_guesses(std::size_t function, std::size_t link) {
   if (guess_[function].empty() || functions_[function].parent != none) return;
   for (const std::size_t side : {link, link + 1}) {
     topo::link& l = out_.links[side];
@@ -432,8 +440,8 @@ inline void sysfs_builder::tell_guesses(std::size_t function, std::size_t link) 
 
 }  // namespace detail
 
-inline topo::fragment fragment_of(const read::sysfs_machine& machine, const std::string& host,
-                                  const std::string& source) {
+template <class>
+topo::fragment fragment_of(const read::sysfs_machine& machine, const std::string& host, const std::string& source) {
   return detail::sysfs_builder(machine, host, source).build();
 }
 

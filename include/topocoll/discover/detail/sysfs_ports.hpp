@@ -14,7 +14,8 @@
 
 namespace topocoll { inline namespace v0 { namespace detail {
 
-inline topo::link sysfs_builder::unknown_rate(bool told, bytes_per_second pcie, const std::string& why) {
+template <class Deferred>
+topo::link sysfs_builder<Deferred>::unknown_rate(bool told, bytes_per_second pcie, const std::string& why) {
   topo::link l;
   l.capacity = told ? pcie : unknown_port_rate;
   l.how = trust::assumed;
@@ -22,7 +23,8 @@ inline topo::link sysfs_builder::unknown_rate(bool told, bytes_per_second pcie, 
   return l;
 }
 
-inline node_id sysfs_builder::add_adapter(const std::string& name) {
+template <class Deferred>
+node_id sysfs_builder<Deferred>::add_adapter(const std::string& name) {
   topo::node n;
   n.kind = topo::node_kind::nic;
   n.key = host_ + "/nic:" + name;
@@ -43,8 +45,9 @@ inline node_id sysfs_builder::add_adapter(const std::string& name) {
   return l.to;
 }
 
-inline node_id sysfs_builder::add_port(node_id nic, const std::string& key, const std::string& name, topo::link l,
-                                       std::vector<std::pair<std::string, std::string>> facts) {
+template <class Deferred>
+node_id sysfs_builder<Deferred>::add_port(node_id nic, const std::string& key, const std::string& name, topo::link l,
+                                          std::vector<std::pair<std::string, std::string>> facts) {
   topo::node port;
   port.kind = topo::node_kind::nic_port;
   port.key = host_ + "/net:" + key;
@@ -61,7 +64,8 @@ inline node_id sysfs_builder::add_port(node_id nic, const std::string& key, cons
   return l.to;
 }
 
-inline void sysfs_builder::add_ports(const pci_links& links) {
+template <class Deferred>
+void sysfs_builder<Deferred>::add_ports(const pci_links& links) {
   struct shown {
     std::string pci;
     std::uint32_t number;
@@ -216,7 +220,8 @@ inline void sysfs_builder::add_ports(const pci_links& links) {
 }
 
 /// Partitions of one GPU stand for it; what its partitions tell of another GPU is one connection told several times.
-inline void sysfs_builder::add_xgmi() {
+template <class Deferred>
+void sysfs_builder<Deferred>::add_xgmi() {
   struct pair_of_gpus {
     std::size_t a, b;  // positions in functions_, a < b
     std::uint64_t count;

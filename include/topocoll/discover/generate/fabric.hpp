@@ -26,11 +26,13 @@ namespace topocoll { inline namespace v0 {
 /// Everything says `trust::derived`, reason "described"; planted faults say "planted fault" and are listed as findings.
 /// @return  what `shape_of` refuses; `not_found` for a fault of a part that is not there
 /// Cost: O(nodes + links), about 0.3 kB of memory for each.
-[[nodiscard]] inline result<topo::fragment> generate(const fabric_options& options);
+template <class = void>
+[[nodiscard]] result<topo::fragment> generate(const fabric_options& options);
 
 namespace detail {
 
-inline topo::node network_switch(topo::node_kind kind, const char* word, std::uint32_t index) {
+template <class = void>
+topo::node network_switch(topo::node_kind kind, const char* word, std::uint32_t index) {
   topo::node n;
   n.kind = kind;
   n.key = std::string(word) + ':' + std::to_string(index);
@@ -42,14 +44,16 @@ inline topo::node network_switch(topo::node_kind kind, const char* word, std::ui
 }
 
 /// `rate * count / by / parts`; one rounding, in the division, as long as the products fit into 53 bits.
-inline bytes_per_second shared_rate(bytes_per_second rate, std::uint64_t count, rational by, double parts) {
+template <class = void>
+bytes_per_second shared_rate(bytes_per_second rate, std::uint64_t count, rational by, double parts) {
   return {rate.value * static_cast<double>(count) * static_cast<double>(by.denominator()) /
           (static_cast<double>(by.numerator()) * parts)};
 }
 
 /// Adds leaves, spines and core switches, and plugs the hosts in.
-inline void add_network(topo::fragment& f, const fabric_options& o, const fabric_shape& s, const host_layout& host,
-                        const fabric_layout& at) {
+template <class = void>
+void add_network(topo::fragment& f, const fabric_options& o, const fabric_shape& s, const host_layout& host,
+                 const fabric_layout& at) {
   for (std::uint32_t l = 0; l < s.leaves; ++l) {
     topo::node n = network_switch(topo::node_kind::leaf, "leaf", l);
     n.facts.emplace_back("pod", std::to_string(l / s.leaves_per_pod()));
@@ -64,7 +68,7 @@ inline void add_network(topo::fragment& f, const fabric_options& o, const fabric
   for (std::uint32_t c = 0; c < s.cores; ++c) f.add(network_switch(topo::node_kind::core_switch, "core", c));
 
   const auto plug = [&](std::uint32_t a, std::uint32_t b, bytes_per_second rate) {
-    f.join(host_builder::wire(a, b, o.network, rate));
+    f.join(host_builder<>::wire(a, b, o.network, rate));
   };
   std::uint32_t first_host = 0;
   for (std::uint32_t g = 0; g < s.split.size(); ++g) {
@@ -94,7 +98,8 @@ inline void add_network(topo::fragment& f, const fabric_options& o, const fabric
 }
 
 /// A NIC that its PCIe slot cannot feed is worth a word: the network's figures cannot be reached.
-inline void note_slow_slots(topo::fragment& f, const host_model& m) {
+template <class = void>
+void note_slow_slots(topo::fragment& f, const host_model& m) {
   const bytes_per_second slot = pcie_line_rate(m.pcie_generation, m.pcie_lanes);
   if (m.nics == 0 || slot >= m.nic_rate) return;
   finding n;
@@ -108,11 +113,12 @@ inline void note_slow_slots(topo::fragment& f, const host_model& m) {
 
 }  // namespace detail
 
-inline result<topo::fragment> generate(const fabric_options& o) {
+template <class>
+result<topo::fragment> generate(const fabric_options& o) {
   const auto shape = shape_of(o);
   if (!shape) return shape.error();
   const fabric_shape& s = *shape;
-  const detail::host_builder builder(o.host, s.detail, o.host.domain_hosts == 1);
+  const detail::host_builder<> builder(o.host, s.detail, o.host.domain_hosts == 1);
   const detail::host_layout& host = builder.layout();
   const std::uint32_t planes = o.host.domain_hosts == 1 ? 0 : (s.nodes + o.host.domain_hosts - 1) / o.host.domain_hosts;
   detail::fabric_layout at;

@@ -27,11 +27,12 @@ inline constexpr std::uint32_t most_drawn_faults = 4096;
 /// slow uplinks, NVLinks that are down, as far as the cluster has such parts. The seed alone decides.
 /// @return  the options with the faults in `faults`; what `shape_of` refuses; `invalid_argument` when the cluster has
 ///          fewer places than that. Cost: O(faults^2)
-[[nodiscard]] inline result<fabric_options> with_faults(fabric_options options, std::uint32_t count,
-                                                        std::uint64_t seed);
+template <class = void>
+[[nodiscard]] result<fabric_options> with_faults(fabric_options options, std::uint32_t count, std::uint64_t seed);
 
 /// "node3/nic2", "leaf1/spine0": how descriptions name a part.
-[[nodiscard]] inline std::string to_string(const fabric_part& part) {
+template <class = void>
+[[nodiscard]] std::string to_string(const fabric_part& part) {
   const auto pair = [&](const char* a, const char* b) {
     return a + std::to_string(part.first) + (*b != '\0' ? '/' + (b + std::to_string(part.second)) : std::string());
   };
@@ -55,7 +56,8 @@ struct fabric_layout {
   std::uint32_t plane = 0, leaf = 0, spine = 0, core = 0;
 };
 
-inline bool is_there(const fabric_part& p, const fabric_options& o, const fabric_shape& s) {
+template <class = void>
+bool is_there(const fabric_part& p, const fabric_options& o, const fabric_shape& s) {
   switch (p.kind) {
     case fabric_part::kind_t::host: return p.first < s.nodes;
     case fabric_part::kind_t::gpu: return p.first < s.nodes && p.second < o.host.gpus;
@@ -72,7 +74,8 @@ inline bool is_there(const fabric_part& p, const fabric_options& o, const fabric
 }
 
 /// NVLinks of one GPU of the model.
-inline std::uint32_t nvlinks_of(const host_model& m, std::uint32_t gpu) {
+template <class = void>
+std::uint32_t nvlinks_of(const host_model& m, std::uint32_t gpu) {
   if (m.has_nvswitch()) return m.nvlinks;
   std::uint32_t links = 0;
   for (const peer_link& p : m.mesh)
@@ -80,7 +83,8 @@ inline std::uint32_t nvlinks_of(const host_model& m, std::uint32_t gpu) {
   return links;
 }
 
-inline result<void> check_fault(const planted_fault& fault, const fabric_options& o, const fabric_shape& s) {
+template <class = void>
+result<void> check_fault(const planted_fault& fault, const fabric_options& o, const fabric_shape& s) {
   using kind = fabric_part::kind_t;
   const fabric_part& p = fault.part;
   if (!is_there(p, o, s))
@@ -116,13 +120,15 @@ inline result<void> check_fault(const planted_fault& fault, const fabric_options
   return {};
 }
 
-inline result<void> check_faults(const fabric_options& o, const fabric_shape& s) {
+template <class = void>
+result<void> check_faults(const fabric_options& o, const fabric_shape& s) {
   for (const planted_fault& fault : o.faults)
     if (auto ok = check_fault(fault, o, s); !ok) return ok.error();
   return {};
 }
 
 /// Plants faults into a finished cluster. Positions hold until the last step, which drops what is missing.
+template <class = void>
 class fault_planter {
  public:
   fault_planter(topo::fragment& f, const fabric_options& o, const host_layout& host, const fabric_layout& at)
@@ -267,15 +273,17 @@ class fault_planter {
   std::vector<change> changes_;
 };
 
-inline void apply_faults(topo::fragment& f, const fabric_options& o, const host_layout& host, const fabric_layout& at) {
-  fault_planter planter(f, o, host, at);
+template <class = void>
+void apply_faults(topo::fragment& f, const fabric_options& o, const host_layout& host, const fabric_layout& at) {
+  fault_planter<> planter(f, o, host, at);
   for (const planted_fault& fault : o.faults) planter.plant(fault);
   planter.finish();
 }
 
 }  // namespace detail
 
-inline result<fabric_options> with_faults(fabric_options o, std::uint32_t count, std::uint64_t seed) {
+template <class>
+result<fabric_options> with_faults(fabric_options o, std::uint32_t count, std::uint64_t seed) {
   const auto shape = shape_of(o);
   if (!shape) return shape.error();
   const fabric_shape& s = *shape;

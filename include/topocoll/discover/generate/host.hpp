@@ -30,14 +30,17 @@ enum class host_detail : std::uint8_t {
 /// @return  `invalid_argument` when the model contradicts itself, or when `fabric` would leave GPUs without a way to
 ///          each other
 /// Cost: O(nodes + links). A model whose hosts share an NVSwitch plane gives one host with a plane of its own.
-[[nodiscard]] inline result<topo::fragment> single_host(const host_model& model, std::string_view host = "node0",
-                                                        host_detail level = host_detail::full);
+template <class = void>
+[[nodiscard]] result<topo::fragment> single_host(const host_model& model, std::string_view host = "node0",
+                                                 host_detail level = host_detail::full);
 
 /// Whether a model can be built, and a sentence with the parameter that forbids it.
-[[nodiscard]] inline result<void> check(const host_model& model);
+template <class = void>
+[[nodiscard]] result<void> check(const host_model& model);
 
 /// True when links between GPUs alone join all GPUs of a host, so that PCIe can be left out of its picture.
-[[nodiscard]] inline bool joined_without_pcie(const host_model& model);
+template <class = void>
+[[nodiscard]] bool joined_without_pcie(const host_model& model);
 
 namespace detail {
 
@@ -59,6 +62,7 @@ struct host_layout {
 }
 
 /// Builds hosts of one model; the keys of its nodes lack the host's name.
+template <class = void>
 class host_builder {
  public:
   host_builder(const host_model& model, host_detail level, bool own_plane)
@@ -228,7 +232,8 @@ class host_builder {
 };
 
 /// Appends one host; gives the position of its first node.
-inline std::uint32_t append_host(topo::fragment& to, const host_builder& builder, const std::string& host) {
+template <class = void>
+std::uint32_t append_host(topo::fragment& to, const host_builder<>& builder, const std::string& host) {
   const auto first = static_cast<std::uint32_t>(to.nodes.size());
   for (const topo::node& part : builder.host().nodes) {
     topo::node& n = to.nodes.emplace_back(part);
@@ -246,7 +251,8 @@ inline std::uint32_t append_host(topo::fragment& to, const host_builder& builder
 
 }  // namespace detail
 
-inline result<void> check(const host_model& m) {
+template <class>
+result<void> check(const host_model& m) {
   const std::string subject = "the host model '" + std::string(m.name) + "' ";
   const auto rate = [](bytes_per_second r) {
     return r.value > 0 && r.value < 1e15;
@@ -290,7 +296,8 @@ inline result<void> check(const host_model& m) {
   return {};
 }
 
-inline bool joined_without_pcie(const host_model& m) {
+template <class>
+bool joined_without_pcie(const host_model& m) {
   if (m.gpus == 1 || m.has_nvswitch()) return true;
   std::vector<bool> reached(m.gpus, false);
   reached[0] = true;
@@ -307,7 +314,8 @@ inline bool joined_without_pcie(const host_model& m) {
 namespace detail {
 
 /// The level that is built; a failure where it would take GPUs apart.
-inline result<host_detail> settled(const host_model& m, host_detail level, std::uint32_t hosts) {
+template <class = void>
+result<host_detail> settled(const host_model& m, host_detail level, std::uint32_t hosts) {
   const bool joined = joined_without_pcie(m);
   if (level == host_detail::automatic) return hosts > 1 && joined ? host_detail::fabric : host_detail::full;
   if (level == host_detail::fabric && !joined)
@@ -320,14 +328,15 @@ inline result<host_detail> settled(const host_model& m, host_detail level, std::
 
 }  // namespace detail
 
-inline result<topo::fragment> single_host(const host_model& model, std::string_view host, host_detail level) {
+template <class>
+result<topo::fragment> single_host(const host_model& model, std::string_view host, host_detail level) {
   if (auto ok = check(model); !ok) return ok.error();
   if (host.empty()) return fail(errc::invalid_argument, "a generated host needs a name");
   const auto settled = detail::settled(model, level, 1);
   if (!settled) return settled.error();
   topo::fragment f;
   f.source = "generated " + std::string(model.name);
-  const detail::host_builder builder(model, *settled, true);
+  const detail::host_builder<> builder(model, *settled, true);
   detail::append_host(f, builder, std::string(host));
   return f;
 }

@@ -21,15 +21,18 @@ namespace topocoll { inline namespace v0 {
 /// Hosts count in the order in which the graph lists them, GPUs of a host by index. `scattered` takes hosts in turn from
 /// each group of hosts that share their first leaf, which is a pod of a rail-optimised network. Works on any graph.
 /// Cost: O(nodes + links) plus O(hosts log hosts) comparisons of names.
-[[nodiscard]] inline std::vector<node_id> ranks_in_order(const topo::graph& graph, rank_order order);
+template <class = void>
+[[nodiscard]] std::vector<node_id> ranks_in_order(const topo::graph& graph, rank_order order);
 
 /// All GPUs in the order of the ranks that the graph's source wrote; packed unless every GPU has a rank of its own.
-[[nodiscard]] inline std::vector<node_id> ranks_in_order(const topo::graph& graph);
+template <class = void>
+[[nodiscard]] std::vector<node_id> ranks_in_order(const topo::graph& graph);
 
 namespace detail {
 
 /// Hosts of a graph with their GPUs and the first leaf they plug into.
-inline gpus_by_host hosts_of(const topo::graph& graph) {
+template <class = void>
+gpus_by_host hosts_of(const topo::graph& graph) {
   struct entry {
     std::string_view host;
     std::uint32_t number;  // in the order of the graph
@@ -88,13 +91,15 @@ inline gpus_by_host hosts_of(const topo::graph& graph) {
 
 }  // namespace detail
 
-inline std::vector<node_id> ranks_in_order(const topo::graph& graph, rank_order order) {
+template <class>
+std::vector<node_id> ranks_in_order(const topo::graph& graph, rank_order order) {
   std::vector<node_id> ranks;
   for (const std::uint32_t gpu : detail::laid_out(detail::hosts_of(graph), order)) ranks.push_back({gpu});
   return ranks;
 }
 
-inline std::vector<node_id> ranks_in_order(const topo::graph& graph) {
+template <class>
+std::vector<node_id> ranks_in_order(const topo::graph& graph) {
   std::vector<node_id> ranks = graph.all(topo::node_kind::gpu);
   const std::vector<node_id> gpus = ranks;
   std::vector<bool> taken(gpus.size(), false);

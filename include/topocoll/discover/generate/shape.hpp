@@ -20,26 +20,30 @@ namespace topocoll { inline namespace v0 {
 ///   single leaf. Under core switches this many for each pod.
 /// @return  `invalid_argument` for counts that contradict each other or cannot be built, naming both; `unsupported` for
 ///          more than 2^25 nodes and links. Cost: O(pods or leaves)
-[[nodiscard]] inline result<fabric_shape> shape_of(const fabric_options& options);
+template <class = void>
+[[nodiscard]] result<fabric_shape> shape_of(const fabric_options& options);
 
 namespace detail {
 
 /// About 6 GB of memory: a million GPUs with their network.
 inline constexpr std::uint64_t most_nodes_and_links = std::uint64_t{1} << 25U;
 
-inline std::string counted(std::uint64_t n, const char* one, const char* many) {
+template <class = void>
+std::string counted(std::uint64_t n, const char* one, const char* many) {
   return std::to_string(n) + ' ' + (n == 1 ? one : many);
 }
 
 /// `nodes` over `groups`, as even as can be, larger groups first.
-inline std::vector<std::uint32_t> even_split(std::uint32_t nodes, std::uint32_t groups) {
+template <class = void>
+std::vector<std::uint32_t> even_split(std::uint32_t nodes, std::uint32_t groups) {
   std::vector<std::uint32_t> split(groups, nodes / groups);
   for (std::uint32_t g = 0; g < nodes % groups; ++g) ++split[g];
   return split;
 }
 
 /// Decides on rails, pods and leaves.
-inline result<void> choose_leaves(const fabric_options& o, fabric_shape& s) {
+template <class = void>
+result<void> choose_leaves(const fabric_options& o, fabric_shape& s) {
   if (s.rails == 0)
     return fail(errc::invalid_argument, counted(s.nodes, "host", "hosts") + " cannot be joined: none has a NIC");
   if (o.pods && *o.pods == 0)
@@ -98,7 +102,8 @@ inline result<void> choose_leaves(const fabric_options& o, fabric_shape& s) {
 }
 
 /// Decides on spines and core switches.
-inline result<void> choose_spines(const fabric_options& o, fabric_shape& s) {
+template <class = void>
+result<void> choose_spines(const fabric_options& o, fabric_shape& s) {
   s.cores = o.cores;
   if (s.cores > 0 && s.pods < 2)
     return fail(errc::invalid_argument, "core switches join pods, and there is one pod",
@@ -127,7 +132,8 @@ inline result<void> choose_spines(const fabric_options& o, fabric_shape& s) {
 }
 
 /// Refuses what would not fit into memory on an ordinary machine.
-inline result<void> check_size(const fabric_options& o, const fabric_shape& s) {
+template <class = void>
+result<void> check_size(const fabric_options& o, const fabric_shape& s) {
   const host_model& m = o.host;
   const std::uint64_t pairs =
       m.mesh.size() + (s.detail == host_detail::full ? std::uint64_t{m.sockets} * m.sockets : 0);
@@ -143,7 +149,8 @@ inline result<void> check_size(const fabric_options& o, const fabric_shape& s) {
 
 }  // namespace detail
 
-inline result<fabric_shape> shape_of(const fabric_options& o) {
+template <class>
+result<fabric_shape> shape_of(const fabric_options& o) {
   if (auto ok = check(o.host); !ok) return ok.error();
   fabric_shape s;
   s.nodes = o.nodes;

@@ -17,7 +17,8 @@
 
 namespace topocoll { inline namespace v0 { namespace detail {
 
-inline void add_context(failure& why, std::uint32_t rank, const std::string& where) {
+template <class = void>
+void add_context(failure& why, std::uint32_t rank, const std::string& where) {
   why.what += " [rank " + std::to_string(rank) + ", " + where + "]";
 }
 
@@ -44,7 +45,8 @@ template <Transport T>
 }
 
 /// The value that most ranks have, the smaller one in a tie; and in a sentence, which ranks have another.
-[[nodiscard]] inline std::string who_differs(const std::vector<std::uint64_t>& values, const std::string& of_what) {
+template <class = void>
+[[nodiscard]] std::string who_differs(const std::vector<std::uint64_t>& values, const std::string& of_what) {
   std::vector<std::uint64_t> sorted = values;
   seq::sort(sorted);
   std::uint64_t common = sorted.front();
@@ -106,9 +108,10 @@ template <Transport T>
 }
 
 /// What can be said about a call on this rank alone. Not a template: every communicator shares it.
-[[nodiscard]] inline result<void> check_buffers(collective_kind kind, std::uint32_t rank, std::uint32_t ranks,
-                                                std::uint32_t root, const void* in, const void* out,
-                                                std::uint64_t count, dtype type) {
+template <class = void>
+[[nodiscard]] result<void> check_buffers(collective_kind kind, std::uint32_t rank, std::uint32_t ranks,
+                                         std::uint32_t root, const void* in, const void* out, std::uint64_t count,
+                                         dtype type) {
   const std::string name = std::string(to_string(kind)) + " on rank " + std::to_string(rank);
   const std::uint64_t size = size_of(type).value;
   if (root >= ranks)

@@ -41,7 +41,8 @@ inline constexpr std::uint64_t call_tag_mark = 0xcULL << 60U;
 
 /// The tag in words: "call 12, all_reduce of float (sum), plan 3f2, count mark 9a1"; "tag 0x…" for tags that are not
 /// ours.
-[[nodiscard]] inline std::string describe_tag(std::uint64_t tag) {
+template <class = void>
+[[nodiscard]] std::string describe_tag(std::uint64_t tag) {
   constexpr char digits[] = "0123456789abcdef";
   const auto hex = [&](std::uint64_t value, int width) {
     std::string s;

@@ -13,7 +13,8 @@
 namespace topocoll { inline namespace v0 { namespace detail {
 
 /// "2.5 s", "340 ms": three digits are enough for a sentence.
-[[nodiscard]] inline std::string span_in_words(seconds s) {
+template <class = void>
+[[nodiscard]] std::string span_in_words(seconds s) {
   const bool short_span = s.value < 1;
   const auto tenths = static_cast<std::uint64_t>((s.value < 0 ? 0 : s.value) * (short_span ? 1e4 : 10) + 0.5);
   return std::to_string(tenths / 10) + (short_span || tenths % 10 == 0 ? "" : "." + std::to_string(tenths % 10)) +
@@ -22,8 +23,9 @@ namespace topocoll { inline namespace v0 { namespace detail {
 
 /// `peer_lost` if `peer` died or left, as seen by rank `by`, which waits for it; nothing if it may still answer.
 /// Without `ask_system` only by what the shared memory says, which costs one load.
-[[nodiscard]] inline std::optional<failure> why_gone(const group_memory& group, std::uint32_t peer, std::uint32_t by,
-                                                     const process_identity& me, bool ask_system) {
+template <class = void>
+[[nodiscard]] std::optional<failure> why_gone(const group_memory& group, std::uint32_t peer, std::uint32_t by,
+                                              const process_identity& me, bool ask_system) {
   const rank_record& it = group.record(peer);
   const presence state = it.state.load(std::memory_order_acquire);
   if (state == presence::absent || (state == presence::present && !ask_system)) return std::nullopt;
@@ -43,8 +45,9 @@ namespace topocoll { inline namespace v0 { namespace detail {
 }
 
 /// `timed_out`, naming the ranks at the root: whoever waits is only named on the way to the one that it waits for.
-[[nodiscard]] inline failure why_late(const group_memory& group, const std::vector<std::uint32_t>& peers,
-                                      std::uint32_t by, const process_identity& me, seconds waited, seconds now) {
+template <class = void>
+[[nodiscard]] failure why_late(const group_memory& group, const std::vector<std::uint32_t>& peers, std::uint32_t by,
+                               const process_identity& me, seconds waited, seconds now) {
   constexpr std::size_t most_named = 8;  // a sentence, not a list of thousands
   std::string text = "rank " + std::to_string(by) + " waited " + span_in_words(waited) + " for ";
   if (peers.empty()) return fail(errc::timed_out, text + "its own steps");
@@ -109,7 +112,8 @@ namespace topocoll { inline namespace v0 { namespace detail {
 }
 
 /// Breaks the group in the name of rank `by`.
-inline void abort_group(group_memory& group, std::uint32_t by, std::string_view why) noexcept {
+template <class = void>
+void abort_group(group_memory& group, std::uint32_t by, std::string_view why) noexcept {
   // No allocation: this may run where memory is the problem.
   char text[512];
   std::size_t n = 0;

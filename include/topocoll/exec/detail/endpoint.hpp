@@ -22,7 +22,8 @@
 namespace topocoll { inline namespace v0 { namespace detail {
 
 /// Tells the processor that a loop waits for another core.
-inline void pause_briefly() noexcept {
+template <class = void>
+void pause_briefly() noexcept {
 #if defined(__x86_64__) || defined(__i386__)
   __builtin_ia32_pause();
 #elif defined(__aarch64__)

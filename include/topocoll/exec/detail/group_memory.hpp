@@ -336,7 +336,8 @@ class group_memory {
 };
 
 /// Zeroed memory for a group of one process (`shared` false) or of this process and its children (`shared` true).
-[[nodiscard]] inline result<std::shared_ptr<group_memory>> make_group_memory(const group_shape& shape, bool shared) {
+template <class = void>
+[[nodiscard]] result<std::shared_ptr<group_memory>> make_group_memory(const group_shape& shape, bool shared) {
   const std::size_t size = shape.total();
   void* at = ::mmap(nullptr, size, PROT_READ | PROT_WRITE,
                     MAP_ANONYMOUS | MAP_NORESERVE | (shared ? MAP_SHARED : MAP_PRIVATE), -1, 0);

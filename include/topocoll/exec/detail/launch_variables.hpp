@@ -125,7 +125,8 @@ class variable_reader {
 };
 
 /// "SLURM_TASKS_PER_NODE" holds "8(x2),7": tasks of each node, with repeats. The number for node `index`, if it says.
-[[nodiscard]] inline std::optional<std::uint32_t> tasks_on_node(std::string_view text, std::uint32_t index) {
+template <class = void>
+[[nodiscard]] std::optional<std::uint32_t> tasks_on_node(std::string_view text, std::uint32_t index) {
   const auto take = [&]() -> std::optional<std::uint32_t> {
     std::uint32_t n = 0;
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), n);
@@ -156,7 +157,8 @@ class variable_reader {
 }
 
 /// First host of a Slurm list: "node7", "gpu[03-05,9],login1" -> "gpu03". Nothing for what is not understood.
-[[nodiscard]] inline std::optional<std::string> first_host(std::string_view list) {
+template <class = void>
+[[nodiscard]] std::optional<std::string> first_host(std::string_view list) {
   const std::size_t end = list.find_first_of(",[");
   std::string name(list.substr(0, end));
   if (end == std::string_view::npos || list[end] == ',') return name.empty() ? std::nullopt : std::optional(name);
@@ -178,8 +180,8 @@ struct launch_claim {
 };
 
 /// What one launcher says, if it started this process.
-[[nodiscard]] inline result<std::optional<launch_claim>> claim_of(const launcher_variables& names,
-                                                                  variable_reader& read) {
+template <class = void>
+[[nodiscard]] result<std::optional<launch_claim>> claim_of(const launcher_variables& names, variable_reader& read) {
   const bool slurm = names.launcher == "Slurm";
   if (slurm && !((read.text("SLURM_STEP_ID") || read.text("SLURM_STEPID")) && read.text("SLURM_LOCALID")))
     return std::optional<launch_claim>();
@@ -238,7 +240,8 @@ struct launch_claim {
   return std::optional<launch_claim>(std::move(c));
 }
 
-[[nodiscard]] inline result<launch> launch_from_source(const variable_source& variables) {
+template <class>
+[[nodiscard]] result<launch> launch_from_source(const variable_source& variables) {
   variable_reader read(variables);
   std::optional<launch_claim> first;
   for (const launcher_variables& names : known_launchers) {

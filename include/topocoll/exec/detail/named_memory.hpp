@@ -45,34 +45,40 @@ class descriptor {
 // the owner dies, in whatever pid namespace that is, and asking about it does not disturb. Only who holds the lock of
 // an inode may remove its name; a new name can only be made when the old one is gone. So nobody removes a living
 // group's name.
-[[nodiscard]] inline bool lock_segment(int fd) noexcept {
+template <class = void>
+[[nodiscard]] bool lock_segment(int fd) noexcept {
   struct flock lock {};
   lock.l_type = F_WRLCK;
   return ::fcntl(fd, F_OFD_SETLK, &lock) == 0;
 }
-[[nodiscard]] inline bool is_locked(int fd) noexcept {
+template <class = void>
+[[nodiscard]] bool is_locked(int fd) noexcept {
   struct flock lock {};
   lock.l_type = F_WRLCK;
   return ::fcntl(fd, F_OFD_GETLK, &lock) == 0 && lock.l_type != F_UNLCK;
 }
-[[nodiscard]] inline bool has_name(int fd) noexcept {
+template <class = void>
+[[nodiscard]] bool has_name(int fd) noexcept {
   struct stat s {};
   return ::fstat(fd, &s) == 0 && s.st_nlink > 0;
 }
 
-inline void sleep_for(seconds s) noexcept {
+template <class = void>
+void sleep_for(seconds s) noexcept {
   const timespec t{0, static_cast<long>(s.value * 1e9)};  // below one second
   ::nanosleep(&t, nullptr);
 }
 inline constexpr seconds look_again_after{0.002};
 
-[[nodiscard]] inline std::string in_mib(std::uint64_t n) {
+template <class = void>
+[[nodiscard]] std::string in_mib(std::uint64_t n) {
   return std::to_string((n + (1U << 20U) - 1) >> 20U) + " MiB";
 }
 
 /// Makes the segment of a group and writes its header; replaces one whose owner is dead.
-[[nodiscard]] inline result<std::pair<descriptor, mapping>> make_segment(const std::string& path,
-                                                                         const group_shape& shape, deadline until) {
+template <class = void>
+[[nodiscard]] result<std::pair<descriptor, mapping>> make_segment(const std::string& path, const group_shape& shape,
+                                                                  deadline until) {
   for (;;) {
     descriptor file(::shm_open(path.c_str(), O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC, 0600));
     if (file) {
@@ -124,8 +130,9 @@ inline constexpr seconds look_again_after{0.002};
 }
 
 /// Finds the segment that a living rank 0 made, complete.
-[[nodiscard]] inline result<std::pair<descriptor, mapping>> find_segment(const std::string& path, std::uint32_t rank,
-                                                                         deadline until, seconds patience) {
+template <class = void>
+[[nodiscard]] result<std::pair<descriptor, mapping>> find_segment(const std::string& path, std::uint32_t rank,
+                                                                  deadline until, seconds patience) {
   for (;; sleep_for(look_again_after)) {
     descriptor file(::shm_open(path.c_str(), O_RDWR | O_CLOEXEC, 0));
     if (!file && errno != ENOENT)
@@ -156,7 +163,8 @@ inline constexpr seconds look_again_after{0.002};
   }
 }
 
-[[nodiscard]] inline std::string list_of_absent(const group_memory& group) {
+template <class = void>
+[[nodiscard]] std::string list_of_absent(const group_memory& group) {
   std::string text;
   std::uint32_t absent = 0;
   for (std::uint32_t r = 0; r < group.shape().ranks; ++r) {
@@ -169,10 +177,10 @@ inline constexpr seconds look_again_after{0.002};
 
 /// Waits until all ranks have attached. Nothing (a null pointer) if the segment turned out to be a leftover that a new
 /// rank 0 has removed meanwhile: the lock that made it look alive was that of the one who tidied up.
-[[nodiscard]] inline result<std::shared_ptr<group_memory>> wait_for_all(const std::shared_ptr<group_memory>& group,
-                                                                        const std::string& path, int file,
-                                                                        std::uint32_t rank, seconds start,
-                                                                        deadline until) {
+template <class = void>
+[[nodiscard]] result<std::shared_ptr<group_memory>> wait_for_all(const std::shared_ptr<group_memory>& group,
+                                                                 const std::string& path, int file, std::uint32_t rank,
+                                                                 seconds start, deadline until) {
   const std::uint32_t ranks = group->shape().ranks;
   for (; group->header().attached.load(std::memory_order_acquire) != ranks; sleep_for(look_again_after)) {
     if (group->broken()) return group->cause();
@@ -198,10 +206,10 @@ inline constexpr seconds look_again_after{0.002};
   return group;
 }
 
-[[nodiscard]] inline result<std::shared_ptr<group_memory>> join_named_memory(std::string_view name, std::uint32_t rank,
-                                                                             std::uint32_t ranks,
-                                                                             std::uint32_t channels, bytes payload,
-                                                                             deadline until) {
+template <class = void>
+[[nodiscard]] result<std::shared_ptr<group_memory>> join_named_memory(std::string_view name, std::uint32_t rank,
+                                                                      std::uint32_t ranks, std::uint32_t channels,
+                                                                      bytes payload, deadline until) {
   const seconds start = steady_clock::now();
   if (rank >= ranks)
     return fail(errc::invalid_argument,

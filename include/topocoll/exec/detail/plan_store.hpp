@@ -39,8 +39,9 @@ struct stored_plan {
 }
 
 /// Verifies a plan and works out the part of one rank. Cost: that of `plan::verify`.
-[[nodiscard]] inline result<stored_plan> prove(const plan::schedule& plan, std::uint32_t rank, flat_choice choice,
-                                               bool adopted) {
+template <class = void>
+[[nodiscard]] result<stored_plan> prove(const plan::schedule& plan, std::uint32_t rank, flat_choice choice,
+                                        bool adopted) {
   if (auto proof = plan::verify(plan); !proof) return std::move(proof).error();
   // Calls can be cut into windows only if that suits every rank.
   bool windowable = true;
@@ -109,6 +110,7 @@ class plan_store {
     return {};
   }
 
+  template <class = void>
   [[nodiscard]] std::string name_of(collective_kind kind, std::uint32_t root, std::uint32_t ranks, bytes amount) const {
     if (!rooted(kind)) root = 0;
     const flat_choice choice = choose_flat(kind, ranks, amount);
@@ -119,6 +121,7 @@ class plan_store {
  private:
   static constexpr std::uint64_t no_plan = 0;  // in place of a digest
 
+  template <class = void>
   [[nodiscard]] static result<stored_plan> adoptable(const plan::schedule& plan, std::uint32_t rank,
                                                      std::uint32_t ranks, std::uint32_t channels) {
     if (plan.ranks != ranks)
@@ -140,6 +143,7 @@ class plan_store {
     }
     return found;
   }
+  template <class = void>
   [[nodiscard]] static result<std::unique_ptr<stored_plan>> make(collective_kind kind, std::uint32_t rank,
                                                                  std::uint32_t ranks, std::uint32_t root,
                                                                  flat_choice choice) {

@@ -27,7 +27,8 @@ struct process_stat {
   std::uint64_t started = 0;
 };
 
-[[nodiscard]] inline process_stat read_process_stat(std::int32_t pid) noexcept {
+template <class = void>
+[[nodiscard]] process_stat read_process_stat(std::int32_t pid) noexcept {
   char name[32] = "/proc/";
   const auto end = std::to_chars(name + 6, name + 24, pid).ptr;
   std::memcpy(end, "/stat", 6);
@@ -52,7 +53,8 @@ struct process_stat {
   return s;
 }
 
-[[nodiscard]] inline process_identity this_process() noexcept {
+template <class = void>
+[[nodiscard]] process_identity this_process() noexcept {
   process_identity me;
   me.pid = static_cast<std::int32_t>(::getpid());
   me.started = read_process_stat(me.pid).started;
@@ -70,7 +72,8 @@ struct process_state {
 };
 
 /// `seen_from` is the asking process: from another pid namespace, or without /proc, nothing can be said.
-[[nodiscard]] inline process_state state_of(const process_identity& who, const process_identity& seen_from) noexcept {
+template <class = void>
+[[nodiscard]] process_state state_of(const process_identity& who, const process_identity& seen_from) noexcept {
   if (who.pid == 0 || who.namespace_id != seen_from.namespace_id || who.started == 0) return {};
   const process_stat now = read_process_stat(who.pid);
   if (now.state == 0) {
@@ -81,7 +84,8 @@ struct process_state {
   return {process_life::alive, now.state};
 }
 
-[[nodiscard]] inline std::string_view state_in_words(char letter) {
+template <class = void>
+[[nodiscard]] std::string_view state_in_words(char letter) {
   switch (letter) {
     case 'R': return "running";
     case 'S': return "sleeping";
@@ -92,7 +96,8 @@ struct process_state {
   }
 }
 
-[[nodiscard]] inline std::string host_name() {
+template <class = void>
+[[nodiscard]] std::string host_name() {
   char name[65] = {};
   if (::gethostname(name, sizeof name - 1) != 0) return "unknown host";
   return name;

@@ -26,7 +26,8 @@
 namespace topocoll { inline namespace v0 { namespace detail {
 
 // An outcome on its way through a pipe: one byte that says which, one with the code, two lengths, two texts.
-[[nodiscard]] inline std::string packed(const result<std::string>& outcome) {
+template <class = void>
+[[nodiscard]] std::string packed(const result<std::string>& outcome) {
   const std::string& first = outcome ? *outcome : outcome.error().what;
   const std::string second = outcome ? std::string() : outcome.error().next;
   std::string text;
@@ -37,7 +38,8 @@ namespace topocoll { inline namespace v0 { namespace detail {
   return text + first + second;
 }
 /// Nothing if the text is not complete: the process ended while it wrote, or before.
-[[nodiscard]] inline std::optional<result<std::string>> unpacked(std::string_view text) {
+template <class = void>
+[[nodiscard]] std::optional<result<std::string>> unpacked(std::string_view text) {
   std::uint64_t lengths[2];
   constexpr std::size_t head = 2 + sizeof lengths;
   if (text.size() < head) return std::nullopt;
@@ -49,7 +51,8 @@ namespace topocoll { inline namespace v0 { namespace detail {
       fail(static_cast<errc>(text[1]), std::move(first), std::string(text.substr(head + lengths[0]))));
 }
 
-[[nodiscard]] inline std::string signal_in_words(int number) {
+template <class = void>
+[[nodiscard]] std::string signal_in_words(int number) {
   const char* text = ::strsignal(number);
   return "signal " + std::to_string(number) + (text != nullptr ? " (" + std::string(text) + ")" : "");
 }
@@ -128,7 +131,8 @@ struct rank_process {
 }
 
 /// Takes what is in the pipe. Closes it at its end.
-inline void listen_to(rank_process& p) {
+template <class = void>
+void listen_to(rank_process& p) {
   char buffer[4096];
   for (;;) {
     const ssize_t n = ::read(p.pipe.get(), buffer, sizeof buffer);
@@ -142,12 +146,14 @@ inline void listen_to(rank_process& p) {
   }
 }
 
-inline void kill_all(std::vector<rank_process>& all, int signal) {
+template <class = void>
+void kill_all(std::vector<rank_process>& all, int signal) {
   for (rank_process& p : all)
     if (!p.reaped && p.pid > 0) ::kill(p.pid, signal);
 }
 
-[[nodiscard]] inline rank_exit how_it_ended(const rank_process& p, std::uint32_t rank, seconds allowed) {
+template <class = void>
+[[nodiscard]] rank_exit how_it_ended(const rank_process& p, std::uint32_t rank, seconds allowed) {
   rank_exit e;
   e.rank = {rank};
   e.pid = static_cast<std::int32_t>(p.pid);
@@ -166,8 +172,9 @@ inline void kill_all(std::vector<rank_process>& all, int signal) {
   return e;
 }
 
-inline result<std::vector<rank_exit>> run_rank_processes(std::uint32_t ranks, const local_options& options,
-                                                         rank_body body, void* context, deadline until) {
+template <class>
+result<std::vector<rank_exit>> run_rank_processes(std::uint32_t ranks, const local_options& options, rank_body body,
+                                                  void* context, deadline until) {
   const seconds start = steady_clock::now();
   auto group = shm_group::create(ranks, options.group);
   if (!group) return std::move(group).error();

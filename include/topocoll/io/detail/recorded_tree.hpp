@@ -17,7 +17,8 @@ namespace topocoll { inline namespace v0 { namespace io {
 namespace detail {
 
 /// Order of paths in which everything below a directory stands together: '/' sorts before every other character.
-[[nodiscard]] inline bool path_before(std::string_view a, std::string_view b) {
+template <class = void>
+[[nodiscard]] bool path_before(std::string_view a, std::string_view b) {
   const std::size_t both = std::min(a.size(), b.size());
   for (std::size_t i = 0; i < both; ++i)
     if (a[i] != b[i]) {
@@ -28,7 +29,8 @@ namespace detail {
   return a.size() < b.size();
 }
 
-[[nodiscard]] inline int hex_digit(char c) {
+template <class = void>
+[[nodiscard]] int hex_digit(char c) {
   if (c >= '0' && c <= '9') return c - '0';
   if (c >= 'a' && c <= 'f') return c - 'a' + 10;
   if (c >= 'A' && c <= 'F') return c - 'A' + 10;
@@ -36,7 +38,8 @@ namespace detail {
 }
 
 /// Undoes `escape`. A backslash that begins none of its forms stands for itself.
-[[nodiscard]] inline std::string unescape(std::string_view text) {
+template <class = void>
+[[nodiscard]] std::string unescape(std::string_view text) {
   std::string out;
   out.reserve(text.size());
   for (std::size_t i = 0; i < text.size(); ++i) {
@@ -58,7 +61,8 @@ namespace detail {
   return out;
 }
 
-[[nodiscard]] inline std::string escape(std::string_view text) {
+template <class = void>
+[[nodiscard]] std::string escape(std::string_view text) {
   constexpr char hex[] = "0123456789abcdef";
   std::string out;
   out.reserve(text.size());
@@ -82,7 +86,8 @@ namespace detail {
 
 }  // namespace detail
 
-inline std::string resolve_link(std::string_view directory, std::string_view target) {
+template <class>
+std::string resolve_link(std::string_view directory, std::string_view target) {
   std::string joined;
   if (target.substr(0, 1) != "/") joined = std::string(directory) + '/';
   joined += target;
@@ -102,15 +107,20 @@ inline std::string resolve_link(std::string_view directory, std::string_view tar
   return out.empty() ? "/" : out;
 }
 
-inline std::string recorded_file(std::string_view path, std::string_view value) {
+template <class>
+std::string recorded_file(std::string_view path, std::string_view value) {
   std::string text = detail::escape(value);
   if (text.substr(0, 3) == "-> ") text.insert(0, 1, '\\');
   return detail::escape(path) + '\t' + text + '\n';
 }
-inline std::string recorded_link(std::string_view path, std::string_view target) {
+template <class>
+std::string recorded_link(std::string_view path, std::string_view target) {
   return detail::escape(path) + "\t-> " + detail::escape(target) + '\n';
 }
-inline std::string recorded_directory(std::string_view path) { return detail::escape(path) + "/\t\n"; }
+template <class>
+std::string recorded_directory(std::string_view path) {
+  return detail::escape(path) + "/\t\n";
+}
 
 inline result<recorded_tree> recorded_tree::parse(std::string_view text, std::string_view origin) {
   recorded_tree tree;

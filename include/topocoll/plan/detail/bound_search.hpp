@@ -21,7 +21,8 @@ namespace detail {
 
 /// The families of node sets by level: what stays together without core switches, without spines, without leaves (hosts
 /// or NVLink domains), without links between sockets and GPUs (NUMA domains), and each rank alone. Cost: O(links).
-[[nodiscard]] inline std::vector<partition> level_partitions(const topo::graph& g, const rank_network& r) {
+template <class = void>
+[[nodiscard]] std::vector<partition> level_partitions(const topo::graph& g, const rank_network& r) {
   std::vector<partition> found;
   const auto is = [&](std::uint32_t v, topo::node_kind k) { return g.at(r.origin[v]).kind == k; };
   const auto keep = [&](partition p) {
@@ -64,7 +65,8 @@ namespace detail {
 struct part_sums {
   std::vector<std::int64_t> weight, out, in;
 };
-[[nodiscard]] inline part_sums sums_of(const rank_network& r, const partition& p) {
+template <class = void>
+[[nodiscard]] part_sums sums_of(const rank_network& r, const partition& p) {
   part_sums s;
   s.weight.assign(p.parts, 0);
   s.out.assign(p.parts, 0);
@@ -95,13 +97,15 @@ struct certificate {
   }
 };
 
-[[nodiscard]] inline std::vector<std::uint32_t> nodes_where(const std::vector<bool>& in, bool value) {
+template <class = void>
+[[nodiscard]] std::vector<std::uint32_t> nodes_where(const std::vector<bool>& in, bool value) {
   std::vector<std::uint32_t> found;
   for (std::uint32_t v = 0; v < in.size(); ++v)
     if (in[v] == value) found.push_back(v);
   return found;
 }
-[[nodiscard]] inline std::vector<std::uint32_t> nodes_of_part(const partition& p, std::uint32_t part) {
+template <class = void>
+[[nodiscard]] std::vector<std::uint32_t> nodes_of_part(const partition& p, std::uint32_t part) {
   std::vector<std::uint32_t> found;
   for (std::uint32_t v = 0; v < p.part_of.size(); ++v)
     if (p.part_of[v] == part) found.push_back(v);
@@ -109,8 +113,8 @@ struct certificate {
 }
 
 /// The worst cut around one part of one level, in either direction.
-[[nodiscard]] inline result<certificate> level_certificate(const topo::graph& g, const rank_network& r,
-                                                           const problem& q) {
+template <class = void>
+[[nodiscard]] result<certificate> level_certificate(const topo::graph& g, const rank_network& r, const problem& q) {
   const auto n = static_cast<std::int64_t>(q.ranks.size());
   const std::uint32_t root = r.node_of[q.root.value];
   certificate worst;
@@ -150,8 +154,9 @@ struct certificate {
   return worst;
 }
 
-[[nodiscard]] inline result<certificate> find_certificate(const problem& q, const rank_network& r,
-                                                          const bound_options& options) {
+template <class = void>
+[[nodiscard]] result<certificate> find_certificate(const problem& q, const rank_network& r,
+                                                   const bound_options& options) {
   const topo::graph& g = *q.graph;
   const auto n = static_cast<std::int64_t>(q.ranks.size());
   const std::uint64_t work = static_cast<std::uint64_t>(n) * r.net.arcs.size();
@@ -245,8 +250,9 @@ template <CostModel M>
   return far;
 }
 
-[[nodiscard]] inline std::string tell(const problem& q, const rank_network& r, const certificate& c,
-                                      bytes_per_second crossing) {
+template <class = void>
+[[nodiscard]] std::string tell(const problem& q, const rank_network& r, const certificate& c,
+                               bytes_per_second crossing) {
   const topo::graph& g = *q.graph;
   if (c.method == bound_method::shared_memory)
     return plural(q.ranks.size(), "rank") + " on " + name_of(g, q.ranks[0]) + " take over " + std::to_string(c.amount) +

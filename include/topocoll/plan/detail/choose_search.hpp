@@ -18,12 +18,14 @@ namespace topocoll { inline namespace v0 { namespace plan {
 namespace detail {
 
 /// "NIC cable mlx5_0/1 of node2 to leaf 0": a link by its ends.
-[[nodiscard]] inline std::string link_in_words(const topo::graph& g, link_id e) {
+template <class = void>
+[[nodiscard]] std::string link_in_words(const topo::graph& g, link_id e) {
   return name_of(g, g.tail(e)) + " to " + name_of(g, g.head(e));
 }
 
 /// Why `loser` takes longer than `winner`, one clause.
-[[nodiscard]] inline std::string why_slower(const topo::graph& g, const simulation& loser, const simulation& winner) {
+template <class = void>
+[[nodiscard]] std::string why_slower(const topo::graph& g, const simulation& loser, const simulation& winner) {
   const double factor = loser.time / winner.time;
   if (factor < 1 / 1.005) return "faster, but another planner was asked for";
   if (factor < 1.005) return "as fast to within 0.5 %";
@@ -42,7 +44,8 @@ namespace detail {
 
 /// "hierarchical (direct, ring)": the planner and, unless its name says so, the algorithms in the order in which they
 /// first appear. Slices are told apart: see `schedule::slices`.
-[[nodiscard]] inline std::string label_of(const schedule& plan, std::string_view planner) {
+template <class = void>
+[[nodiscard]] std::string label_of(const schedule& plan, std::string_view planner) {
   std::string text = plan.name.empty() ? std::string(planner) : plan.name;
   std::vector<algorithm> seen;
   for (const stage& s : plan.stages)
@@ -58,8 +61,9 @@ namespace detail {
 }
 
 /// Sorts by price, proves the cheapest, gives reasons, compares with the bound.
-[[nodiscard]] inline result<choice> settle(const problem& p, const choose_options& options, std::vector<candidate> all,
-                                           bound limit) {
+template <class = void>
+[[nodiscard]] result<choice> settle(const problem& p, const choose_options& options, std::vector<candidate> all,
+                                    bound limit) {
   seq::sort(all, [](const candidate& a, const candidate& b) {
     if (a.price.has_value() != b.price.has_value()) return a.price.has_value();
     return a.price && a.price->time < b.price->time;
@@ -116,12 +120,14 @@ namespace detail {
   return made;
 }
 
-[[nodiscard]] inline bool can_be_cut(const schedule& plan) {
+template <class = void>
+[[nodiscard]] bool can_be_cut(const schedule& plan) {
   return seq::none_of(plan.stages, [](const stage& s) { return s.how == algorithm::double_tree; });
 }
 
 /// Gives plan and price the number of slices with the best price. Fewer slices win ties.
-inline void cut_well(schedule& plan, simulation& price, seconds post) {
+template <class = void>
+void cut_well(schedule& plan, simulation& price, seconds post) {
   simulation best = price;
   best.cut_into(1, post);
   for (const std::uint32_t slices : {2U, 4U, max_slices}) {

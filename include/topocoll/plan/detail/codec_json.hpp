@@ -13,18 +13,26 @@
 namespace topocoll { inline namespace v0 { namespace plan {
 namespace detail {
 
-[[nodiscard]] inline std::string hex_of(std::uint64_t value) {
+template <class = void>
+[[nodiscard]] std::string hex_of(std::uint64_t value) {
   std::string text(16, '0');
   for (std::size_t i = 16; i-- > 0; value >>= 4U) text[i] = "0123456789abcdef"[value & 15U];
   return text;
 }
 
-[[nodiscard]] inline std::string quoted(const std::string& text) {
+template <class = void>
+[[nodiscard]] std::string quoted(const std::string& text) {
   return io::json(text).dump(-1, ' ', false, io::json::error_handler_t::replace);
 }
 
-inline std::uint32_t number_of(std::uint32_t n) { return n; }
-inline std::uint32_t number_of(rank_id r) { return r.value; }
+template <class = void>
+std::uint32_t number_of(std::uint32_t n) {
+  return n;
+}
+template <class = void>
+std::uint32_t number_of(rank_id r) {
+  return r.value;
+}
 
 /// A schedule of a large cluster has millions of numbers: they are written without a tree of values.
 template <class T>
@@ -67,7 +75,8 @@ template <class Parse>
   return *value;
 }
 
-[[nodiscard]] inline result<stage> read_stage(const io::json& value, const io::json_place& at) {
+template <class = void>
+[[nodiscard]] result<stage> read_stage(const io::json& value, const io::json_place& at) {
   stage s;
   const auto kind = read_word(value, "kind", at, parse_stage_kind);
   if (!kind) return kind.error();
@@ -90,7 +99,8 @@ template <class Parse>
   return s;
 }
 
-[[nodiscard]] inline io::json json_of(const bound& b) {
+template <class = void>
+[[nodiscard]] io::json json_of(const bound& b) {
   io::json o{{"time", b.time.value},
              {"bandwidth_time", b.bandwidth_time.value},
              {"latency_time", b.latency_time.value},
@@ -106,7 +116,8 @@ template <class Parse>
 
 }  // namespace detail
 
-inline std::string to_json(const schedule& plan) {
+template <class>
+std::string to_json(const schedule& plan) {
   std::string text =
       "{\n  \"schema\": \"" + std::string(plan_schema) + '/' + std::to_string(plan_schema_version) + "\",\n";
   text += "  \"collective\": \"" + std::string(to_string(plan.collective)) + "\",\n";
@@ -135,7 +146,8 @@ inline std::string to_json(const schedule& plan) {
   return text + (plan.stages.empty() ? "]\n}\n" : "\n  ]\n}\n");
 }
 
-inline result<schedule> schedule_from_json(std::string_view text, std::string_view where) {
+template <class>
+result<schedule> schedule_from_json(std::string_view text, std::string_view where) {
   const auto document = io::parse_json(text, where);
   if (!document) return document.error();
   const io::json_place top(where);
@@ -184,7 +196,8 @@ inline result<schedule> schedule_from_json(std::string_view text, std::string_vi
   return plan;
 }
 
-inline io::json to_json_value(const explanation& e) {
+template <class>
+io::json to_json_value(const explanation& e) {
   io::json o{{"schema", std::string(explanation_schema) + '/' + std::to_string(explanation_schema_version)},
              {"collective", std::string(to_string(e.collective))},
              {"size", e.size.value},

@@ -48,7 +48,8 @@ struct exact_network {
 /// The fraction with a denominator of at most 64 that `value` is the rounded form of, or an invalid one.
 ///
 /// Four units in the last place are granted: 2 * 50e9 / 3 and 100e9 / 3 are the same capacity.
-[[nodiscard]] inline rational as_fraction(double value) {
+template <class = void>
+[[nodiscard]] rational as_fraction(double value) {
   const double slack = value * 0x1p-50;
   for (std::int64_t den = 1; den <= 64; ++den) {
     const double times = value * static_cast<double>(den);
@@ -60,7 +61,10 @@ struct exact_network {
   return {1, 0};
 }
 
-inline void drop_copies(std::vector<double>& values) { seq::sort_unique(values); }
+template <class = void>
+void drop_copies(std::vector<double>& values) {
+  seq::sort_unique(values);
+}
 
 /// Counts the capacities `rate(link)` of a graph, exactly when they are fractions with small denominators.
 ///
@@ -128,7 +132,8 @@ template <topo::LinkGraph G, class Rate>
 }
 
 /// Arcs turned round: what gathers in one is scattered in the other.
-[[nodiscard]] inline exact_network reversed(exact_network net) {
+template <class = void>
+[[nodiscard]] exact_network reversed(exact_network net) {
   for (exact_network::arc& a : net.arcs) std::swap(a.from, a.to);
   return net;
 }
@@ -137,7 +142,8 @@ template <topo::LinkGraph G, class Rate>
 struct crossing {
   std::int64_t out = 0, in = 0;
 };
-[[nodiscard]] inline crossing crossing_of(const exact_network& net, const std::vector<bool>& inside) {
+template <class = void>
+[[nodiscard]] crossing crossing_of(const exact_network& net, const std::vector<bool>& inside) {
   int128 out = 0, in = 0;
   for (const exact_network::arc& a : net.arcs) {
     if (inside[a.from] == inside[a.to]) continue;

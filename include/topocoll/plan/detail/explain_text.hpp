@@ -18,6 +18,7 @@ namespace topocoll { inline namespace v0 { namespace plan {
 namespace detail {
 
 /// Rows of cells in columns that are as wide as they must be; columns in `right` are aligned to the right.
+template <class = void>
 class columns {
  public:
   explicit columns(std::string_view right) : right_(right) {}  // 'r' or 'l' per column
@@ -48,7 +49,8 @@ class columns {
 };
 
 /// "23 %", "0.4 %".
-[[nodiscard]] inline std::string percent(double share) {
+template <class = void>
+[[nodiscard]] std::string percent(double share) {
   const double value = share * 100;
   if (value >= 9.95) return std::to_string(static_cast<std::int64_t>(value + 0.5)) + " %";
   const auto tenths = static_cast<std::int64_t>(value * 10 + 0.5);
@@ -56,7 +58,8 @@ class columns {
 }
 
 /// An amount to three digits, for columns: "15.9 MiB", "896 MiB".
-[[nodiscard]] inline std::string about(bytes amount) {
+template <class = void>
+[[nodiscard]] std::string about(bytes amount) {
   constexpr const char* names[] = {" B", " KiB", " MiB", " GiB", " TiB", " PiB", " EiB"};
   std::size_t unit = 0;
   auto value = static_cast<double>(amount.value);
@@ -67,13 +70,15 @@ class columns {
   return (unit == 0 ? std::to_string(amount.value) : topocoll::detail::three_digits(value)) + names[unit];
 }
 
-[[nodiscard]] inline const char* in_words(link_class c) {
+template <class = void>
+[[nodiscard]] const char* in_words(link_class c) {
   constexpr const char* words[] = {"between GPUs", "PCIe",        "between sockets", "host memory",   "inside NICs",
                                    "NIC to leaf",  "leaf to NIC", "leaf to spine",   "spine to leaf", "spine to core"};
   return words[static_cast<std::size_t>(c)];
 }
 
-[[nodiscard]] inline std::vector<std::vector<std::uint32_t>> ranks_by_box(const levels& at) {
+template <class = void>
+[[nodiscard]] std::vector<std::vector<std::uint32_t>> ranks_by_box(const levels& at) {
   std::vector<std::vector<std::uint32_t>> box(at.boxes);
   for (std::uint32_t r = 0; r < at.box.size(); ++r) box[at.box[r]].push_back(r);
   for (auto& members : box) seq::sort_by(members, [&](std::uint32_t r) { return at.rail[r]; });
@@ -81,7 +86,8 @@ class columns {
 }
 
 /// Boxes in turn from each pod: neighbours of the order are in different pods wherever that is possible.
-[[nodiscard]] inline std::vector<std::uint32_t> scattered_boxes(const levels& at) {
+template <class = void>
+[[nodiscard]] std::vector<std::uint32_t> scattered_boxes(const levels& at) {
   std::vector<std::uint32_t> pod(at.boxes, 0), turn(at.boxes, 0), next(at.pods, 0), order(at.boxes);
   for (std::uint32_t r = 0; r < at.box.size(); ++r) pod[at.box[r]] = at.pod[r];
   for (std::uint32_t b = 0; b < at.boxes; ++b) {
@@ -93,7 +99,8 @@ class columns {
   return order;
 }
 /// Boxes pod after pod.
-[[nodiscard]] inline std::vector<std::uint32_t> packed_boxes(const levels& at) {
+template <class = void>
+[[nodiscard]] std::vector<std::uint32_t> packed_boxes(const levels& at) {
   std::vector<std::uint32_t> pod(at.boxes, 0), order(at.boxes);
   for (std::uint32_t r = 0; r < at.box.size(); ++r) pod[at.box[r]] = at.pod[r];
   for (std::uint32_t b = 0; b < at.boxes; ++b) order[b] = b;
@@ -101,7 +108,8 @@ class columns {
   return order;
 }
 
-[[nodiscard]] inline spine_line spine_line_of(std::string name, const simulation& s) {
+template <class = void>
+[[nodiscard]] spine_line spine_line_of(std::string name, const simulation& s) {
   const class_load& up = s.by_class[static_cast<std::size_t>(link_class::leaf_up)];
   const class_load& down = s.by_class[static_cast<std::size_t>(link_class::leaf_down)];
   return {std::move(name), up.total,     up.largest,
@@ -109,13 +117,15 @@ class columns {
           s.time};
 }
 
-[[nodiscard]] inline std::string limit_in_words(const topo::graph& g, const std::optional<link_id>& limit) {
+template <class = void>
+[[nodiscard]] std::string limit_in_words(const topo::graph& g, const std::optional<link_id>& limit) {
   return limit ? link_in_words(g, *limit) : std::string("reduction");
 }
 
 /// Everything of an explanation but the lines of rings.
-[[nodiscard]] inline explanation describe_choice(const problem& p, const levels& at, const choice& made,
-                                                 std::span<const selection> map) {
+template <class = void>
+[[nodiscard]] explanation describe_choice(const problem& p, const levels& at, const choice& made,
+                                          std::span<const selection> map) {
   const topo::graph& g = *p.graph;
   const schedule& plan = made.best();
   explanation e;
@@ -176,7 +186,8 @@ class columns {
 namespace detail {
 
 /// Rounds of `rings` rings among all ranks, each working on its share; still without moves. Empty for other collectives.
-[[nodiscard]] inline workload ring_rounds(const problem& p, std::size_t rings) {
+template <class = void>
+[[nodiscard]] workload ring_rounds(const problem& p, std::size_t rings) {
   workload w;
   const bool both = p.collective == collective_kind::all_reduce;
   if ((!both && p.collective != collective_kind::all_gather && p.collective != collective_kind::reduce_scatter) ||
@@ -190,17 +201,20 @@ namespace detail {
   return w;
 }
 /// Adds the moves of one ring. They are posted by threads of their own: no further message of a rank.
-inline void add_ring(workload& w, std::span<const std::uint32_t> order) {
+template <class = void>
+void add_ring(workload& w, std::span<const std::uint32_t> order) {
   for (std::size_t i = 0; i < order.size(); ++i)
     w.rounds[0].moves.push_back({{order[i]}, {order[(i + 1) % order.size()]}, 1, 0});
 }
-[[nodiscard]] inline workload one_ring(const problem& p, std::span<const std::uint32_t> order) {
+template <class = void>
+[[nodiscard]] workload one_ring(const problem& p, std::span<const std::uint32_t> order) {
   workload w = ring_rounds(p, 1);
   if (!w.rounds.empty()) add_ring(w, order);
   return w;
 }
 /// A step through n ranks that visits all of them and keeps neighbours of the ring far apart: near n by the golden ratio.
-[[nodiscard]] inline std::uint32_t scattering_stride(std::uint32_t n) {
+template <class = void>
+[[nodiscard]] std::uint32_t scattering_stride(std::uint32_t n) {
   auto stride = static_cast<std::uint32_t>(n * 0.618);
   while (stride > 1 && common_divisor(n, stride) != 1) --stride;
   return stride == 0 ? 1 : stride;
@@ -208,7 +222,8 @@ inline void add_ring(workload& w, std::span<const std::uint32_t> order) {
 
 }  // namespace detail
 
-inline workload ring_workload(const problem& p, const levels& at, std::span<const std::uint32_t> boxes) {
+template <class>
+workload ring_workload(const problem& p, const levels& at, std::span<const std::uint32_t> boxes) {
   const auto members = detail::ranks_by_box(at);
   std::size_t rings = members.empty() ? 1 : members[0].size();
   for (const auto& m : members) rings = m.size() == members[0].size() ? rings : 1;
@@ -259,7 +274,8 @@ result<explanation> explain(simulator<M>& prices, const problem& p, const choice
   return e;
 }
 
-inline std::string to_text(const explanation& e, bool brief) {
+template <class>
+std::string to_text(const explanation& e, bool brief) {
   using detail::percent;
   std::string text =
       std::string(to_string(e.collective)) + " of " + to_string(e.size) + " among " + detail::plural(e.ranks, "rank");
@@ -268,7 +284,7 @@ inline std::string to_text(const explanation& e, bool brief) {
   if (!e.machine.empty()) text += "; " + e.machine;
   text += "\n\n";
 
-  detail::columns head("lrrr");
+  detail::columns<> head("lrrr");
   const auto rates = [&](bytes_per_second algbw) {
     return std::pair{"algbw " + to_string(algbw), "busbw " + to_string(algbw * busbw_factor(e.collective, e.ranks))};
   };
@@ -301,7 +317,7 @@ inline std::string to_text(const explanation& e, bool brief) {
 
   if (!e.stages.empty()) {
     text += '\n';
-    detail::columns t("lrrrrl");
+    detail::columns<> t("lrrrrl");
     t.add({"stage", "groups", "rounds", "transfer", "latency", "slowest link"});
     for (const stage_line& s : e.stages)
       t.add({s.what, std::to_string(s.groups) + " x " + std::to_string(s.members), std::to_string(s.rounds),
@@ -310,7 +326,7 @@ inline std::string to_text(const explanation& e, bool brief) {
   }
 
   text += '\n';
-  detail::columns loads("lrrr");
+  detail::columns<> loads("lrrr");
   loads.add({"links", "used", "bytes in all", "most on one link"});
   for (std::size_t c = 0; c < link_class_count; ++c)
     if (e.loads[c].links > 0 && c != static_cast<std::size_t>(link_class::adapter))
@@ -321,7 +337,7 @@ inline std::string to_text(const explanation& e, bool brief) {
 
   if (!e.spine.empty()) {
     text += '\n';
-    detail::columns t("lrrrrrr");
+    detail::columns<> t("lrrrrrr");
     t.add({"bytes over the spine", "leaf to spine", "", "most on one", "spine to leaf", "most on one", "time"});
     const double own = static_cast<double>(e.spine.front().up.value);
     for (const spine_line& s : e.spine)
@@ -333,7 +349,7 @@ inline std::string to_text(const explanation& e, bool brief) {
 
   if (!e.others.empty()) {
     text += '\n';
-    detail::columns t("lrrl");
+    detail::columns<> t("lrrl");
     t.add({"other plans", "time", "", "why not"});
     for (const other_line& o : e.others)
       t.add({o.name, o.time ? to_string(*o.time) : "-",
@@ -343,7 +359,7 @@ inline std::string to_text(const explanation& e, bool brief) {
 
   if (!e.sizes.empty()) {
     text += '\n';
-    detail::columns t("lrrrl");
+    detail::columns<> t("lrrrl");
     t.add({"sizes", "time", "bound", "gap", "cheapest plan"});
     for (const size_range& r : e.sizes) {
       const bool one = r.first == r.last;

@@ -48,6 +48,7 @@ struct member_actions {
 };
 
 /// Writes the actions of member `me` of a group. One object serves one member of one group in one slice.
+template <class = void>
 class member_walk {
  public:
   member_walk(std::span<const std::uint32_t> bounds, std::uint32_t me, bool second_tree)
@@ -425,8 +426,9 @@ class member_walk {
 };
 
 /// What member `me` of a group does in slice `slice`.
-[[nodiscard]] inline member_actions actions_of(const stage& st, const group_view& group, std::uint32_t me,
-                                               std::uint32_t slice) {
+template <class = void>
+[[nodiscard]] member_actions actions_of(const stage& st, const group_view& group, std::uint32_t me,
+                                        std::uint32_t slice) {
   return member_walk(group.bounds, me, slice % 2 == 1).walk(st.kind, st.how);
 }
 

@@ -29,6 +29,7 @@ struct hierarchy_choice {
 };
 
 /// One plan in the making.
+template <class = void>
 class hierarchy_build {
   using wishes = std::vector<wish>;
 

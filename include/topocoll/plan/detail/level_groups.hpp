@@ -30,7 +30,8 @@ struct wish {
 };
 
 /// Cuts an interval into equal parts for `children`; some are empty when there are fewer units.
-inline void share_evenly(std::uint32_t lo, std::uint32_t hi, std::uint32_t children, std::vector<wish>& wishes) {
+template <class = void>
+void share_evenly(std::uint32_t lo, std::uint32_t hi, std::uint32_t children, std::vector<wish>& wishes) {
   for (std::uint32_t j = 0; j < children; ++j)
     wishes.push_back({lo + static_cast<std::uint32_t>(std::uint64_t{hi - lo} * j / children),
                       lo + static_cast<std::uint32_t>(std::uint64_t{hi - lo} * (j + 1) / children), j});
@@ -50,7 +51,10 @@ struct level_groups {
 };
 
 /// One rank as holder of everything.
-[[nodiscard]] inline holders all_held_by(rank_id r, std::uint32_t units) { return {{0, units, r}}; }
+template <class = void>
+[[nodiscard]] holders all_held_by(rank_id r, std::uint32_t units) {
+  return {{0, units, r}};
+}
 
 /// Visits the intervals in which every child has one holder, and as many neighbours with the same holders as follow.
 template <class Visit>
@@ -144,8 +148,9 @@ struct roster {
 };
 
 /// One stage over all ranks, in the order of the hardware if there is a graph.
-[[nodiscard]] inline result<schedule> in_hardware_order(const problem& q, algorithm how, flat_options options,
-                                                        std::string_view name) {
+template <class = void>
+[[nodiscard]] result<schedule> in_hardware_order(const problem& q, algorithm how, flat_options options,
+                                                 std::string_view name) {
   std::vector<rank_id> order;
   if (q.graph != nullptr) {
     const auto at = levels_of(q);

@@ -33,12 +33,14 @@ class disjoint_sets {
   std::vector<std::uint32_t> parent_;
 };
 
-[[nodiscard]] inline bool joins_gpus(topo::link_kind k) {
+template <class = void>
+[[nodiscard]] bool joins_gpus(topo::link_kind k) {
   return k == topo::link_kind::nvlink || k == topo::link_kind::xgmi;
 }
 
 /// Numbers the sets of 0..n-1 in the order in which they turn up.
-[[nodiscard]] inline std::uint32_t number_sets(disjoint_sets& sets, std::vector<std::uint32_t>& number) {
+template <class = void>
+[[nodiscard]] std::uint32_t number_sets(disjoint_sets& sets, std::vector<std::uint32_t>& number) {
   std::vector<std::uint32_t> of_root(number.size(), 0xffffffffU);
   std::uint32_t count = 0;
   for (std::uint32_t i = 0; i < number.size(); ++i) {
@@ -94,7 +96,8 @@ class leaf_search {
 };
 
 /// True when every two of the nodes are joined by one GPU wire or by wires to one common NVSwitch plane.
-[[nodiscard]] inline bool all_pairs_wired(const topo::graph& g, const std::vector<node_id>& nodes) {
+template <class = void>
+[[nodiscard]] bool all_pairs_wired(const topo::graph& g, const std::vector<node_id>& nodes) {
   std::vector<node_id> common;  // planes that all reach
   bool first = true, meshed = true;
   for (const node_id v : nodes) {
@@ -115,7 +118,8 @@ class leaf_search {
 
 }  // namespace detail
 
-inline result<levels> levels_of(const problem& q) {
+template <class>
+result<levels> levels_of(const problem& q) {
   if (q.graph == nullptr)
     return fail(errc::invalid_argument, "the levels of the hardware cannot be told without a graph");
   const std::uint32_t n = q.rank_count();

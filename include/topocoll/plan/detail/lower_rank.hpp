@@ -17,8 +17,9 @@ namespace topocoll { inline namespace v0 { namespace plan {
 namespace detail {
 
 /// Renumbers the scratch cells of all slices so that only used ones are counted. Neighbours stay neighbours.
-inline void pack_scratch(program& p, const std::vector<std::uint32_t>& first_cell, std::uint32_t cells,
-                         const std::vector<std::uint32_t>& channel_of_op) {
+template <class = void>
+void pack_scratch(program& p, const std::vector<std::uint32_t>& first_cell, std::uint32_t cells,
+                  const std::vector<std::uint32_t>& channel_of_op) {
   std::vector<std::uint32_t> number(cells, 0);
   const auto each = [&](auto&& visit) {
     for (std::size_t i = 0; i < p.ops.size(); ++i)
@@ -39,7 +40,8 @@ inline void pack_scratch(program& p, const std::vector<std::uint32_t>& first_cel
 }
 
 /// `lower` for a schedule that is known to be valid and a rank that it has.
-[[nodiscard]] inline result<program> lower_valid(const schedule& plan, rank_id rank) {
+template <class = void>
+[[nodiscard]] result<program> lower_valid(const schedule& plan, rank_id rank) {
   program p;
   p.collective = plan.collective;
   p.ranks = plan.ranks;
@@ -50,7 +52,7 @@ inline void pack_scratch(program& p, const std::vector<std::uint32_t>& first_cel
   for (const stage& st : plan.stages) p.stages.push_back(st.label.empty() ? std::string(to_string(st.kind)) : st.label);
   p.stages.push_back("copy to output");
 
-  std::vector<slice_lowering> slices;
+  std::vector<slice_lowering<>> slices;
   std::size_t longest = 0, steps = 0, ops = 0;
   std::vector<std::uint32_t> first_cell;
   std::uint32_t cells = 0;
@@ -90,7 +92,8 @@ inline void pack_scratch(program& p, const std::vector<std::uint32_t>& first_cel
 
 }  // namespace detail
 
-inline result<program> lower(const schedule& plan, rank_id rank) {
+template <class>
+result<program> lower(const schedule& plan, rank_id rank) {
   if (auto fits = validate(plan); !fits) return fits.error();
   if (rank.value >= plan.ranks)
     return fail(errc::invalid_argument, "schedule '" + plan.name + "': rank " + std::to_string(rank.value) +

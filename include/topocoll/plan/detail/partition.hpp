@@ -31,12 +31,14 @@ struct partition {
 };
 
 /// Numbers 0, 1, 2, … (<numeric> costs 2,000 lines).
-inline void count_up(std::vector<std::uint32_t>& v) {
+template <class = void>
+void count_up(std::vector<std::uint32_t>& v) {
   for (std::uint32_t i = 0; i < v.size(); ++i) v[i] = i;
 }
 
 /// Adds up what leaves and enters the parts; false when it does not fit into 64 bits.
-[[nodiscard]] inline bool add_up(const exact_network& net, partition& p) {
+template <class = void>
+[[nodiscard]] bool add_up(const exact_network& net, partition& p) {
   int128 out = 0, in = 0;
   for (const exact_network::arc& a : net.arcs) {
     if (p.part_of[a.from] == p.part_of[a.to]) continue;

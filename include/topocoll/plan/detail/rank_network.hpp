@@ -17,13 +17,15 @@
 namespace topocoll { inline namespace v0 { namespace plan { namespace detail {
 
 /// The link between a node and its memory, towards the memory; for nodes without one, nothing.
-[[nodiscard]] inline std::optional<link_id> memory_link(const topo::graph& g, node_id v) {
+template <class = void>
+[[nodiscard]] std::optional<link_id> memory_link(const topo::graph& g, node_id v) {
   for (const link_id e : g.out_links(v))
     if (g.at(e).kind == topo::link_kind::memory && g.at(g.head(e)).kind == topo::node_kind::host_memory) return e;
   return std::nullopt;
 }
 /// The link in the other direction.
-[[nodiscard]] inline std::optional<link_id> mirror(const topo::graph& g, link_id e) {
+template <class = void>
+[[nodiscard]] std::optional<link_id> mirror(const topo::graph& g, link_id e) {
   for (const link_id back : g.out_links(g.head(e)))
     if (g.head(back) == g.tail(e) && g.at(back).kind == g.at(e).kind) return back;
   return std::nullopt;

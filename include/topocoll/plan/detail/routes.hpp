@@ -57,6 +57,7 @@ class number_map {
 /// is nothing better) and through a NUMA domain as 64 (its PHB path); memories pass nothing on. Inside a host equal routes
 /// go to the widest; then the flow is split evenly at every node over the links that lead on, as an ideal ECMP would.
 /// Routes of hosts that are built alike are found once. The graph must outlive the router.
+template <class = void>
 class router {
  public:
   explicit router(const topo::graph& g) : g_(&g) {

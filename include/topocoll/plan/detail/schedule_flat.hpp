@@ -17,14 +17,16 @@
 
 namespace topocoll { inline namespace v0 { namespace plan {
 
-inline std::uint32_t chunk_of(const schedule& plan, std::uint32_t s, std::uint32_t u) {
+template <class>
+std::uint32_t chunk_of(const schedule& plan, std::uint32_t s, std::uint32_t u) {
   if (!sharded(plan.collective)) return s * plan.units + u;
   const std::uint32_t per_shard = plan.units / plan.ranks;
   const std::uint32_t shard = plan.order.empty() ? u / per_shard : plan.order[u / per_shard].value;
   return (shard * plan.slices + s) * per_shard + u % per_shard;
 }
 
-inline std::uint32_t run_length(const schedule& plan, std::uint32_t u, std::uint32_t end) {
+template <class>
+std::uint32_t run_length(const schedule& plan, std::uint32_t u, std::uint32_t end) {
   if (!sharded(plan.collective)) return end - u;
   const std::uint32_t per_shard = plan.units / plan.ranks;
   // A short chunk ends every shard that has several chunks, so a run must not cross into the next shard.
@@ -37,13 +39,15 @@ inline std::uint32_t run_length(const schedule& plan, std::uint32_t u, std::uint
 
 namespace detail {
 
-[[nodiscard]] inline std::string stage_name(const schedule& plan, std::size_t index) {
+template <class = void>
+[[nodiscard]] std::string stage_name(const schedule& plan, std::size_t index) {
   const stage& st = plan.stages[index];
   return "stage " + std::to_string(index) + " (" + (st.label.empty() ? std::string(to_string(st.kind)) : st.label) +
          ")";
 }
 
-[[nodiscard]] inline result<void> validate_stage(const schedule& plan, std::size_t index) {
+template <class = void>
+[[nodiscard]] result<void> validate_stage(const schedule& plan, std::size_t index) {
   const stage& st = plan.stages[index];
   const auto bad = [&](std::string what) {
     return fail(errc::invalid_argument, stage_name(plan, index) + ": " + std::move(what));
@@ -127,7 +131,8 @@ class fnv1a {
 
 }  // namespace detail
 
-inline result<void> validate(const schedule& plan) {
+template <class>
+result<void> validate(const schedule& plan) {
   const auto bad = [&](std::string what) {
     return fail(errc::invalid_argument, "schedule '" + plan.name + "': " + std::move(what));
   };
@@ -157,7 +162,8 @@ inline result<void> validate(const schedule& plan) {
   return {};
 }
 
-inline std::uint64_t digest(const schedule& plan) {
+template <class>
+std::uint64_t digest(const schedule& plan) {
   detail::fnv1a hash;
   hash.add(static_cast<std::uint32_t>(plan.collective));
   hash.add(plan.ranks);
@@ -176,8 +182,9 @@ inline std::uint64_t digest(const schedule& plan) {
   return hash.value();
 }
 
-inline result<schedule> flat_schedule(collective_kind collective, std::span<const rank_id> members, rank_id root,
-                                      algorithm how, flat_options options) {
+template <class>
+result<schedule> flat_schedule(collective_kind collective, std::span<const rank_id> members, rank_id root,
+                               algorithm how, flat_options options) {
   const auto n = static_cast<std::uint32_t>(members.size());
   const std::string wanted = std::string(to_string(collective)) + " by " + std::string(to_string(how));
   if (n == 0) return fail(errc::invalid_argument, wanted + " needs at least one rank");
@@ -223,8 +230,9 @@ inline result<schedule> flat_schedule(collective_kind collective, std::span<cons
   return plan;
 }
 
-inline result<schedule> flat_schedule(collective_kind collective, std::uint32_t ranks, rank_id root, algorithm how,
-                                      flat_options options) {
+template <class>
+result<schedule> flat_schedule(collective_kind collective, std::uint32_t ranks, rank_id root, algorithm how,
+                               flat_options options) {
   std::vector<rank_id> members(ranks);
   for (std::uint32_t r = 0; r < ranks; ++r) members[r] = {r};
   return flat_schedule(collective, std::span<const rank_id>(members), root, how, options);

@@ -12,7 +12,8 @@
 
 namespace topocoll { inline namespace v0 { namespace plan {
 
-inline link_class class_of(const topo::graph& g, link_id e) {
+template <class>
+link_class class_of(const topo::graph& g, link_id e) {
   const topo::link& l = g.at(e);
   const topo::node_kind from = g.at(l.from).kind, to = g.at(l.to).kind;
   switch (l.kind) {
@@ -50,7 +51,8 @@ struct round_group {
   std::vector<std::size_t> members;  ///< positions among the rounds
   double repeats = 0;                ///< added over the members
 };
-[[nodiscard]] inline std::vector<round_group> equal_rounds(const std::vector<round>& rounds) {
+template <class = void>
+[[nodiscard]] std::vector<round_group> equal_rounds(const std::vector<round>& rounds) {
   std::vector<round_group> groups;
   number_map by_hash;
   for (std::size_t k = 0; k < rounds.size(); ++k) {
@@ -69,7 +71,8 @@ struct round_group {
   return groups;
 }
 
-[[nodiscard]] inline bytes whole_bytes(double amount) {
+template <class = void>
+[[nodiscard]] bytes whole_bytes(double amount) {
   return {static_cast<std::uint64_t>(amount * (1 - 1e-12) + 0.999999)};
 }
 

@@ -23,6 +23,7 @@ namespace topocoll { inline namespace v0 { namespace plan { namespace detail {
 enum class place : std::uint8_t { nowhere, input, output, scratch, temporary };
 
 /// Lowers one slice of one rank. Units and steps are numbered within the slice.
+template <class = void>
 class slice_lowering {
  public:
   slice_lowering(const schedule& plan, rank_id rank, std::uint32_t slice)

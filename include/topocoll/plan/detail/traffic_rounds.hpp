@@ -16,14 +16,16 @@ namespace topocoll { inline namespace v0 { namespace plan {
 namespace detail {
 
 /// Messages that units lo to hi-1 travel in.
-[[nodiscard]] inline std::uint32_t runs_in(const schedule& plan, std::uint32_t lo, std::uint32_t hi) {
+template <class = void>
+[[nodiscard]] std::uint32_t runs_in(const schedule& plan, std::uint32_t lo, std::uint32_t hi) {
   std::uint32_t runs = 0;
   for (std::uint32_t u = lo; u < hi; u += run_length(plan, u, hi)) ++runs;
   return runs;
 }
 
 /// Neighbours send the same amount in every step: one round, repeated.
-[[nodiscard]] inline std::vector<round> ring_rounds(const schedule& plan, const stage& st, const group_view& group) {
+template <class = void>
+[[nodiscard]] std::vector<round> ring_rounds(const schedule& plan, const stage& st, const group_view& group) {
   const std::uint32_t k = group.size(), part = group.bounds[1] - group.bounds[0];
   std::vector<round> rounds;
   if (part == 0) return rounds;
@@ -39,7 +41,8 @@ namespace detail {
 }
 
 /// Every unit passes every link of the chain.
-[[nodiscard]] inline std::vector<round> chain_rounds(const schedule& plan, const stage& st, const group_view& group) {
+template <class = void>
+[[nodiscard]] std::vector<round> chain_rounds(const schedule& plan, const stage& st, const group_view& group) {
   std::vector<round> rounds;
   const std::uint32_t k = group.size(), pieces = group.last() - group.first();
   if (pieces == 0) return rounds;
@@ -56,7 +59,8 @@ namespace detail {
 }
 
 /// Any algorithm: what its members say they send.
-[[nodiscard]] inline std::vector<round> walked_rounds(const schedule& plan, const stage& st, const group_view& group) {
+template <class = void>
+[[nodiscard]] std::vector<round> walked_rounds(const schedule& plan, const stage& st, const group_view& group) {
   std::vector<round> rounds;
   const std::uint32_t kinds = st.how == algorithm::double_tree && plan.slices > 1 ? 2 : 1;  // slices that differ
   for (std::uint32_t s = 0; s < kinds; ++s) {
@@ -74,7 +78,8 @@ namespace detail {
   return rounds;
 }
 
-[[nodiscard]] inline std::vector<round> group_rounds(const schedule& plan, const stage& st, const group_view& group) {
+template <class = void>
+[[nodiscard]] std::vector<round> group_rounds(const schedule& plan, const stage& st, const group_view& group) {
   if (group.size() < 2) return {};
   if (st.how == algorithm::ring) {
     if (st.kind == stage_kind::broadcast || st.kind == stage_kind::reduce) return chain_rounds(plan, st, group);
@@ -87,7 +92,8 @@ namespace detail {
 }
 
 /// One transfer per pair of ranks.
-inline void join_moves(std::vector<transfer>& moves) {
+template <class = void>
+void join_moves(std::vector<transfer>& moves) {
   seq::sort_by(moves, [](const transfer& t) { return std::pair(t.from, t.to); });
   std::size_t kept = 0;
   for (std::size_t i = 0; i < moves.size(); ++i) {
@@ -103,7 +109,8 @@ inline void join_moves(std::vector<transfer>& moves) {
 
 }  // namespace detail
 
-inline std::vector<round> traffic(const schedule& plan) {
+template <class>
+std::vector<round> traffic(const schedule& plan) {
   std::vector<round> all;
   for (std::uint32_t index = 0; index < plan.stages.size(); ++index) {
     const stage& st = plan.stages[index];

@@ -14,6 +14,7 @@
 namespace topocoll { inline namespace v0 { namespace plan {
 namespace detail {
 
+template <class = void>
 class exact_check {
  public:
   explicit exact_check(std::span<const program> programs)
@@ -417,6 +418,9 @@ class exact_check {
 
 }  // namespace detail
 
-inline result<proof> verify(std::span<const program> programs) { return detail::exact_check(programs).run(); }
+template <class>
+result<proof> verify(std::span<const program> programs) {
+  return detail::exact_check(programs).run();
+}
 
 }}}  // namespace topocoll::v0::plan

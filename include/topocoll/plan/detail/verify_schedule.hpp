@@ -19,7 +19,8 @@ namespace topocoll { inline namespace v0 { namespace plan {
 namespace detail {
 
 /// Programs of all ranks, or nothing when they have more than `most` messages.
-[[nodiscard]] inline result<std::optional<std::vector<program>>> lower_all(const schedule& plan, std::uint64_t most) {
+template <class = void>
+[[nodiscard]] result<std::optional<std::vector<program>>> lower_all(const schedule& plan, std::uint64_t most) {
   std::vector<program> programs;
   std::uint64_t messages = 0;
   for (std::uint32_t r = 0; r < plan.ranks; ++r) {
@@ -81,6 +82,7 @@ class holdings {
 };
 
 /// Proves a schedule by its stages. The schedule is valid.
+template <class = void>
 class stage_check {
  public:
   stage_check(const schedule& plan, verify_options options)
@@ -388,7 +390,8 @@ class stage_check {
 
 }  // namespace detail
 
-inline result<proof> verify(const schedule& plan, verify_options options) {
+template <class>
+result<proof> verify(const schedule& plan, verify_options options) {
   if (auto fits = validate(plan); !fits) return fits.error();
   // Few large groups make as many messages as exact proofs can bear; beyond this many ranks even one message each is many.
   if (plan.ranks <= 4096) {

@@ -14,21 +14,24 @@
 namespace topocoll { inline namespace v0 { namespace plan { namespace detail {
 
 /// "1 link", "16 links".
-[[nodiscard]] inline std::string plural(std::size_t count, std::string_view word) {
+template <class = void>
+[[nodiscard]] std::string plural(std::size_t count, std::string_view word) {
   std::string text = std::to_string(count) + ' ' + std::string(word);
   if (count != 1) text += 's';
   return text;
 }
 
 /// "GPU 3 of node2", "leaf 1"; the key for nodes without a name.
-[[nodiscard]] inline std::string name_of(const topo::graph& g, node_id v) {
+template <class = void>
+[[nodiscard]] std::string name_of(const topo::graph& g, node_id v) {
   const topo::node& n = g.at(v);
   const std::string& name = n.name.empty() ? n.key : n.name;
   return n.host.empty() || n.name.empty() ? name : name + " of " + n.host;
 }
 
 /// "a", "a and b", "a, b and c", "a, b, … and z" (first two and last of four or more).
-[[nodiscard]] inline std::string listed(std::span<const std::string> names) {
+template <class = void>
+[[nodiscard]] std::string listed(std::span<const std::string> names) {
   if (names.empty()) return "nothing";
   if (names.size() == 1) return names[0];
   if (names.size() == 2) return names[0] + " and " + names[1];
@@ -37,8 +40,9 @@ namespace topocoll { inline namespace v0 { namespace plan { namespace detail {
 }
 
 /// The ranks `members` (rank numbers, ascending) of a problem, as hosts where they fill them.
-[[nodiscard]] inline std::string ranks_in_words(const topo::graph& g, std::span<const node_id> ranks,
-                                                std::span<const std::uint32_t> members) {
+template <class = void>
+[[nodiscard]] std::string ranks_in_words(const topo::graph& g, std::span<const node_id> ranks,
+                                         std::span<const std::uint32_t> members) {
   if (members.empty()) return "no rank";
   if (members.size() == ranks.size()) return "all " + plural(ranks.size(), "rank");
   bool shared = false;

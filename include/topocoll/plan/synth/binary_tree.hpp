@@ -22,6 +22,7 @@ struct binary_tree {
   [[nodiscard]] std::string_view name() const { return "tree"; }
 
   /// @return `unsupported` for collectives without a tree: all_gather, reduce_scatter, all_to_all
+  template <class = void>
   [[nodiscard]] result<schedule> synthesize(const problem& q) const {
     std::uint32_t s = slices;
     if (s == 0)
@@ -37,6 +38,7 @@ struct binomial_tree {
   [[nodiscard]] std::string_view name() const { return "binomial"; }
 
   /// @return `unsupported` for all_gather, reduce_scatter and all_to_all
+  template <class = void>
   [[nodiscard]] result<schedule> synthesize(const problem& q) const {
     return detail::in_hardware_order(q, algorithm::tree, {}, name());
   }

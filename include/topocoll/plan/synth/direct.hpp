@@ -15,6 +15,7 @@ struct direct {
 
   [[nodiscard]] std::string_view name() const { return "direct"; }
 
+  template <class = void>
   [[nodiscard]] result<schedule> synthesize(const problem& q) const {
     return flat_schedule(q.collective, q.rank_count(), q.root, algorithm::direct, {.slices = slices, .pieces = 0});
   }
@@ -27,6 +28,7 @@ struct one_shot {
   [[nodiscard]] std::string_view name() const { return "one_shot"; }
 
   /// @return `unsupported` for anything but all_reduce
+  template <class = void>
   [[nodiscard]] result<schedule> synthesize(const problem& q) const {
     return flat_schedule(q.collective, q.rank_count(), q.root, algorithm::one_shot);
   }

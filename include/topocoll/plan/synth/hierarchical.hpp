@@ -31,6 +31,7 @@ struct hierarchical {
 
   /// @return `invalid_argument` without a graph; `unsupported` for all_to_all, or for an algorithm that the stages of this
   ///         collective do not have (ring, recursive and direct always work)
+  template <class = void>
   [[nodiscard]] result<schedule> synthesize(const problem& q) const {
     if (q.collective == collective_kind::all_to_all)
       return fail(errc::unsupported, "all_to_all has no hierarchical plan: nothing is reduced or copied on the way",

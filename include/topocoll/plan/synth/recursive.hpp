@@ -17,6 +17,7 @@ struct recursive {
   [[nodiscard]] std::string_view name() const { return "recursive"; }
 
   /// @return `unsupported` for all_to_all
+  template <class = void>
   [[nodiscard]] result<schedule> synthesize(const problem& q) const {
     return flat_schedule(q.collective, q.rank_count(), q.root, algorithm::recursive, {.slices = slices, .pieces = 0});
   }
@@ -28,6 +29,7 @@ struct recursive_doubling {
   [[nodiscard]] std::string_view name() const { return "doubling"; }
 
   /// @return `unsupported` for anything but all_reduce
+  template <class = void>
   [[nodiscard]] result<schedule> synthesize(const problem& q) const {
     return flat_schedule(q.collective, q.rank_count(), q.root, algorithm::doubling);
   }

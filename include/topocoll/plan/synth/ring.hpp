@@ -32,6 +32,7 @@ struct ring {
   [[nodiscard]] std::string_view name() const { return order == ring_order::rank ? "ring" : "ring-hardware"; }
 
   /// @return `invalid_argument` for hardware order without a graph; `unsupported` for all_to_all
+  template <class = void>
   [[nodiscard]] result<schedule> synthesize(const problem& q) const {
     const std::uint32_t n = q.rank_count();
     if (order == ring_order::rank) return by_rank(q);

@@ -17,13 +17,15 @@
 
 namespace topocoll { inline namespace v0 { namespace probe { namespace detail {
 
-[[nodiscard]] inline std::string_view fact_of(const topo::node& n, std::string_view name) {
+template <class = void>
+[[nodiscard]] std::string_view fact_of(const topo::node& n, std::string_view name) {
   for (const auto& [key, value] : n.facts)
     if (key == name) return value;
   return {};
 }
 
-[[nodiscard]] inline verdict reported(std::string check, std::string where, state is, double confidence) {
+template <class = void>
+[[nodiscard]] verdict reported(std::string check, std::string where, state is, double confidence) {
   verdict v;
   v.check = std::move(check);
   v.where = std::move(where);
@@ -34,7 +36,8 @@ namespace topocoll { inline namespace v0 { namespace probe { namespace detail {
 }
 
 /// "1 link", "3 links".
-[[nodiscard]] inline std::string counted(std::size_t n, std::string_view one) {
+template <class = void>
+[[nodiscard]] std::string counted(std::size_t n, std::string_view one) {
   return std::to_string(n) + ' ' + std::string(one) + (n == 1 ? "" : "s");
 }
 
@@ -62,7 +65,8 @@ struct pcie_state {
 }
 
 /// The graph tells the trained generation and width, and both line rates; the best pair must explain the better rate.
-[[nodiscard]] inline pcie_state examine(const topo::link& l) {
+template <class = void>
+[[nodiscard]] pcie_state examine(const topo::link& l) {
   pcie_state s;
   if (!l.nominal || !l.current || l.current->value >= l.nominal->value * (1 - 1e-6)) return s;
   s.lost = deficit::either;
@@ -100,12 +104,14 @@ struct pcie_state {
   return s;
 }
 
-[[nodiscard]] inline std::string trained(std::uint32_t generation, std::uint32_t lanes) {
+template <class = void>
+[[nodiscard]] std::string trained(std::uint32_t generation, std::uint32_t lanes) {
   return "Gen" + std::to_string(generation) + " x" + std::to_string(lanes);
 }
 
 /// The end of a PCIe link that is farther from the processor.
-[[nodiscard]] inline node_id lower_end(const topo::graph& g, const topo::link& l) {
+template <class = void>
+[[nodiscard]] node_id lower_end(const topo::graph& g, const topo::link& l) {
   if (g.at(l.from).kind == topo::node_kind::cpu) return l.to;
   if (g.at(l.to).kind == topo::node_kind::cpu) return l.from;
   if (topo::is_switch(g.at(l.from).kind) != topo::is_switch(g.at(l.to).kind))
@@ -114,7 +120,8 @@ struct pcie_state {
 }
 
 /// "GPU 3 (0000:1b:00.0)": name and address, each once.
-[[nodiscard]] inline std::string place_of(const topo::graph& g, node_id v) {
+template <class = void>
+[[nodiscard]] std::string place_of(const topo::graph& g, node_id v) {
   const topo::node& n = g.at(v);
   std::string name = topo::label_of(g, v, topo::has_several_hosts(g));
   const std::string_view address = topo::pci_part(n.key);
@@ -139,7 +146,8 @@ struct port_seen {
   std::string state;
 };
 
-[[nodiscard]] inline std::vector<port_seen> ports_of(const topo::graph& g) {
+template <class = void>
+[[nodiscard]] std::vector<port_seen> ports_of(const topo::graph& g) {
   std::vector<port_seen> ports;
   for (const topo::link& l : g.links()) {
     if (l.kind != topo::link_kind::internal || g.at(l.from).kind != topo::node_kind::nic ||

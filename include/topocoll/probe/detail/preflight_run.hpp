@@ -16,7 +16,8 @@ struct planned {
 
 /// Share of the whole array that the busiest rank sends and receives. The planner's model knows the memory that ranks share,
 /// not that each of them is one process: of plans with equal prices, the one that spreads its work is faster.
-[[nodiscard]] inline double busiest_rank(const plan::schedule& s) {
+template <class = void>
+[[nodiscard]] double busiest_rank(const plan::schedule& s) {
   std::vector<double> moved(s.ranks, 0);
   for (const plan::round& round : plan::traffic(s))
     for (const plan::transfer& t : round.moves) {
@@ -27,7 +28,8 @@ struct planned {
 }
 
 /// Of the candidates within 5 % of the cheapest, the one whose busiest rank has least to do.
-[[nodiscard]] inline std::size_t spread_best(const plan::choice& c) {
+template <class = void>
+[[nodiscard]] std::size_t spread_best(const plan::choice& c) {
   std::size_t best = 0;
   double least = busiest_rank(c.best());
   for (std::size_t i = 1; i < c.candidates.size(); ++i) {
@@ -42,8 +44,9 @@ struct planned {
 }
 
 /// Chooses, proves and prices a plan for every collective and size.
-inline std::vector<planned> plan_collectives(report& r, const topo::graph& g, const preflight_options& options,
-                                             const memory_model& memory) {
+template <class = void>
+std::vector<planned> plan_collectives(report& r, const topo::graph& g, const preflight_options& options,
+                                      const memory_model& memory) {
   std::vector<planned> points;
   const std::vector<node_id> places = g.all(topo::node_kind::cpu);
   std::string refused;
@@ -123,12 +126,14 @@ inline std::vector<planned> plan_collectives(report& r, const topo::graph& g, co
   return points;
 }
 
-[[nodiscard]] inline bytes_per_second busbw_of(const collective_sample& s, std::uint32_t ranks) {
+template <class = void>
+[[nodiscard]] bytes_per_second busbw_of(const collective_sample& s, std::uint32_t ranks) {
   return s.size / s.time.median * busbw_factor(s.collective, ranks);
 }
 
 /// The better of two runs of a point: noise only ever slows down.
-inline void keep_better(collective_sample& kept, collective_sample&& other) {
+template <class = void>
+void keep_better(collective_sample& kept, collective_sample&& other) {
   const std::uint64_t checked = kept.checked + other.checked;
   const std::uint64_t wrong = kept.wrong + other.wrong;
   if (other.time.median < kept.time.median) kept = std::move(other);
@@ -136,8 +141,9 @@ inline void keep_better(collective_sample& kept, collective_sample&& other) {
   kept.wrong = wrong;
 }
 
-[[nodiscard]] inline comparison compared(const collective_sample& s, std::uint32_t ranks, bytes_per_second expected,
-                                         const preflight_options& options) {
+template <class = void>
+[[nodiscard]] comparison compared(const collective_sample& s, std::uint32_t ranks, bytes_per_second expected,
+                                  const preflight_options& options) {
   comparison c;
   c.measured = busbw_of(s, ranks);
   const double per_second = static_cast<double>(s.size.value) * busbw_factor(s.collective, ranks);
@@ -150,8 +156,9 @@ inline void keep_better(collective_sample& kept, collective_sample&& other) {
   return c;
 }
 
-inline void judge_bandwidth(report& r, const collective_sample& s, std::optional<bytes_per_second> expected,
-                            const preflight_options& options, const memory_model& memory, bool repeated) {
+template <class = void>
+void judge_bandwidth(report& r, const collective_sample& s, std::optional<bytes_per_second> expected,
+                     const preflight_options& options, const memory_model& memory, bool repeated) {
   const std::string name(to_string(s.collective));
   const std::string where = std::to_string(options.ranks) + " ranks";
   const std::string what = name + " of " + to_string(s.size) + " between " + where;
@@ -183,8 +190,9 @@ inline void judge_bandwidth(report& r, const collective_sample& s, std::optional
   r.verdicts.push_back(std::move(v));
 }
 
-inline void run_collectives(report& r, std::vector<planned>& points, const preflight_options& options,
-                            const memory_model& memory, deadline until) {
+template <class = void>
+void run_collectives(report& r, std::vector<planned>& points, const preflight_options& options,
+                     const memory_model& memory, deadline until) {
   const std::string where = std::to_string(options.ranks) + " ranks";
   std::vector<collective_point> todo;
   for (const planned& p : points) todo.push_back(p.point);

@@ -11,7 +11,8 @@
 namespace topocoll { inline namespace v0 { namespace probe { namespace detail {
 
 /// Number of characters of a UTF-8 text, for padding.
-[[nodiscard]] inline std::size_t characters(std::string_view text) {
+template <class = void>
+[[nodiscard]] std::size_t characters(std::string_view text) {
   std::size_t n = 0;
   for (const char c : text)
     if ((static_cast<unsigned char>(c) & 0xC0U) != 0x80U) ++n;

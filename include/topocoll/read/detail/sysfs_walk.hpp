@@ -14,7 +14,8 @@
 
 namespace topocoll { inline namespace v0 { namespace read {
 
-inline bool looks_like_pci(std::string_view name) {
+template <class>
+bool looks_like_pci(std::string_view name) {
   const auto hex = [](char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F'); };
   if (name.size() < 12 || name.size() > 16) return false;
   const std::size_t domain = name.size() - 8;  // ":bb:dd.f"
@@ -25,7 +26,8 @@ inline bool looks_like_pci(std::string_view name) {
   return true;
 }
 
-inline bool matters(std::uint32_t class_code) {
+template <class>
+bool matters(std::uint32_t class_code) {
   switch (class_code >> 16U) {
     case 0x01:
     case 0x02:
@@ -39,7 +41,8 @@ inline bool matters(std::uint32_t class_code) {
 namespace detail {
 
 /// PCI functions named in a path, the outermost first.
-[[nodiscard]] inline std::vector<std::string> pci_names_in(std::string_view path) {
+template <class = void>
+[[nodiscard]] std::vector<std::string> pci_names_in(std::string_view path) {
   std::vector<std::string> names;
   while (!path.empty()) {
     const std::size_t slash = path.find('/');

@@ -19,15 +19,18 @@ namespace detail {
 
 // An order on what two fragments say, so that the order in which they come does not matter. It has no other meaning.
 
-[[nodiscard]] inline std::strong_ordering order_of(double a, double b) {
+template <class = void>
+[[nodiscard]] std::strong_ordering order_of(double a, double b) {
   return a < b ? std::strong_ordering::less : b < a ? std::strong_ordering::greater : std::strong_ordering::equal;
 }
-[[nodiscard]] inline std::strong_ordering order_of(const std::optional<bytes_per_second>& a,
-                                                   const std::optional<bytes_per_second>& b) {
+template <class = void>
+[[nodiscard]] std::strong_ordering order_of(const std::optional<bytes_per_second>& a,
+                                            const std::optional<bytes_per_second>& b) {
   if (a.has_value() != b.has_value()) return a.has_value() <=> b.has_value();
   return a ? order_of(a->value, b->value) : std::strong_ordering::equal;
 }
-[[nodiscard]] inline std::strong_ordering order_of(const node& a, const node& b) {
+template <class = void>
+[[nodiscard]] std::strong_ordering order_of(const node& a, const node& b) {
   if (const auto o = a.key <=> b.key; o != 0) return o;
   if (const auto o = a.kind <=> b.kind; o != 0) return o;
   if (const auto o = a.how <=> b.how; o != 0) return o;
@@ -40,7 +43,8 @@ namespace detail {
   return a.facts <=> b.facts;
 }
 /// Wider links come first. The ends are not looked at.
-[[nodiscard]] inline std::strong_ordering order_of(const link& a, const link& b) {
+template <class = void>
+[[nodiscard]] std::strong_ordering order_of(const link& a, const link& b) {
   if (const auto o = order_of(b.capacity.value, a.capacity.value); o != 0) return o;
   if (const auto o = a.kind <=> b.kind; o != 0) return o;
   if (const auto o = a.how <=> b.how; o != 0) return o;
@@ -50,7 +54,8 @@ namespace detail {
   if (const auto o = order_of(a.current, b.current); o != 0) return o;
   return a.reason <=> b.reason;
 }
-[[nodiscard]] inline std::strong_ordering order_of(const finding& a, const finding& b) {
+template <class = void>
+[[nodiscard]] std::strong_ordering order_of(const finding& a, const finding& b) {
   if (const auto o = a.where <=> b.where; o != 0) return o;
   if (const auto o = a.what <=> b.what; o != 0) return o;
   if (const auto o = a.evidence <=> b.evidence; o != 0) return o;
@@ -58,7 +63,8 @@ namespace detail {
   if (const auto o = a.level <=> b.level; o != 0) return o;
   return order_of(a.confidence, b.confidence);
 }
-[[nodiscard]] inline std::strong_ordering order_of(const fragment& a, const fragment& b) {
+template <class = void>
+[[nodiscard]] std::strong_ordering order_of(const fragment& a, const fragment& b) {
   if (const auto o = a.source <=> b.source; o != 0) return o;
   if (const auto o = a.nodes.size() <=> b.nodes.size(); o != 0) return o;
   if (const auto o = a.links.size() <=> b.links.size(); o != 0) return o;
@@ -76,6 +82,7 @@ namespace detail {
 }
 
 /// Builds the joined fragment from fragments in their canonical order.
+template <class = void>
 class merger {
  public:
   explicit merger(std::vector<const fragment*> parts) : parts_(std::move(parts)) {}
@@ -348,7 +355,8 @@ class merger {
 
 }  // namespace detail
 
-inline result<fragment> merge(std::span<const fragment> fragments) {
+template <class>
+result<fragment> merge(std::span<const fragment> fragments) {
   if (fragments.empty()) return fail(errc::invalid_argument, "there is nothing to merge", "give at least one fragment");
   std::vector<const fragment*> order;
   for (const fragment& f : fragments) order.push_back(&f);

@@ -26,11 +26,13 @@ namespace detail {
 }
 
 /// True when `a`, which crosses no CPU, is better: fewer hops, then wider.
-[[nodiscard]] inline bool better(const path& a, const path& b) {
+template <class = void>
+[[nodiscard]] bool better(const path& a, const path& b) {
   return a.links.size() != b.links.size() ? a.links.size() < b.links.size() : b.rate < a.rate;
 }
 
-[[nodiscard]] inline path joined(const graph& g, const path& first, const path& second) {
+template <class = void>
+[[nodiscard]] path joined(const graph& g, const path& first, const path& second) {
   std::vector<link_id> links = first.links;
   links.insert(links.end(), second.links.begin(), second.links.end());
   return measured_path(g, std::move(links));
@@ -38,7 +40,8 @@ namespace detail {
 
 }  // namespace detail
 
-inline path_class class_of(const graph& g, const path& way, node_id from) {
+template <class>
+path_class class_of(const graph& g, const path& way, node_id from) {
   if (way.links.empty()) return path_class::LOC;
   std::size_t cpus = g.at(from).kind == node_kind::cpu ? 1 : 0;
   std::size_t switches = 0;
@@ -165,7 +168,8 @@ inline path_rate expected_rate(const graph& g, node_id from, node_id to, route_o
 
 inline path_rate routes::rate(node_id to) const { return rate_of(*g_, this->to(to), from_, to); }
 
-inline path_rate rate_of(const graph& g, const std::optional<path>& way, node_id from, node_id to) {
+template <class>
+path_rate rate_of(const graph& g, const std::optional<path>& way, node_id from, node_id to) {
   path_rate expected;
   const bool several = has_several_hosts(g);
   if (!way) {

@@ -22,6 +22,7 @@ namespace topocoll { inline namespace v0 { namespace topo {
 namespace detail {
 
 /// Builds the trees of one graph. Its state is the graph's: which nodes have a place, which reasons have a mark.
+template <class = void>
 class tree_writer {
  public:
   tree_writer(const graph& g, const text_options& options)
@@ -488,7 +489,8 @@ class tree_writer {
 
 }  // namespace detail
 
-inline std::string to_text(const graph& g, const text_options& options) {
+template <class>
+std::string to_text(const graph& g, const text_options& options) {
   return detail::tree_writer(g, options).run();
 }
 

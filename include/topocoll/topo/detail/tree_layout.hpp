@@ -17,14 +17,16 @@ struct tree_line {
 };
 
 /// "1 NIC", "3 NICs", "2 PCIe switches".
-[[nodiscard]] inline std::string counted(std::size_t n, std::string_view what) {
+template <class = void>
+[[nodiscard]] std::string counted(std::size_t n, std::string_view what) {
   std::string text = std::to_string(n) + ' ' + std::string(what);
   if (n != 1) text += what.ends_with("ch") ? "es" : "s";
   return text;
 }
 
 /// "GPU 0-3, GPU 5": runs of numbers behind the same word are joined; more than `most` pieces are cut short.
-[[nodiscard]] inline std::string joined_names(const std::vector<std::string>& names, std::size_t most = 6) {
+template <class = void>
+[[nodiscard]] std::string joined_names(const std::vector<std::string>& names, std::size_t most = 6) {
   struct run {
     std::string word;
     std::uint64_t first, last;
