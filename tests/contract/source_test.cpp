@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What every TopologySource promises beyond what the compiler checks.
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <string>
@@ -7,7 +8,9 @@
 #include <unistd.h>
 #include <topocoll/core/deadline.hpp>
 #include <topocoll/discover/describe.hpp>
+#include <topocoll/discover/hwloc_xml.hpp>
 #include <topocoll/discover/nccl_xml.hpp>
+#include <topocoll/discover/nvml.hpp>
 #include <topocoll/discover/recording.hpp>
 #include <topocoll/discover/source.hpp>
 #include <topocoll/discover/sysfs.hpp>
@@ -69,12 +72,38 @@ struct maker<tc::description> {
   static constexpr bool names_host = false;
 };
 
+template <>
+struct maker<tc::hwloc_xml_file> {
+  scratch_file file{"hwloc",
+                    "<topology version=\"2.0\"><object type=\"Machine\"><object type=\"NUMANode\" os_index=\"0\" "
+                    "cpuset=\"0x3\"/><object type=\"PCIDev\" pci_busid=\"0000:01:00.0\" pci_type=\"0302 [10de:2330] "
+                    "[10de:16c1] a1\" pci_link_speed=\"63.015385\"/></object></topology>"};
+  scratch_file broken{"hwloc-broken", "<topology version=\"2.0\">"};
+  tc::hwloc_xml_file good() { return {file.path()}; }
+  tc::hwloc_xml_file bad() { return {broken.path()}; }
+  static constexpr bool names_host = true;
+};
+// The stand-in for the management library (tests/stand_in/nvml).
+template <>
+struct maker<tc::nvml> {
+  tc::nvml good() {
+    const char* built = std::getenv("TOPOCOLL_STAND_INS");
+    const char* from = std::getenv("TOPOCOLL_SOURCE_DIR");
+    if (built == nullptr || from == nullptr) return bad();
+    ::setenv("TOPOCOLL_STAND_IN_MACHINE", (std::string(from) + "/tests/stand_in/nvml/hgx-h100.txt").c_str(), 1);
+    return {.library = std::string(built) + "/libnvidia-ml-stand-in.so"};
+  }
+  tc::nvml bad() { return {.library = "libnvidia-ml-that-is-not-there.so.1"}; }
+  static constexpr bool names_host = true;
+};
+
 template <class S>
 class source : public testing::Test {
  protected:
   maker<S> make;
 };
-using sources = testing::Types<tc::sysfs, tc::sysfs_recording, tc::nccl_xml, tc::description>;
+using sources =
+    testing::Types<tc::sysfs, tc::sysfs_recording, tc::nccl_xml, tc::description, tc::hwloc_xml_file, tc::nvml>;
 TYPED_TEST_SUITE(source, sources);
 
 }  // namespace

@@ -103,6 +103,27 @@ class traced_tree {
     return done.empty() ? "/" : done;
   }
 
+  /// A GID of the same sort that names nobody: link-local, an IPv4 address written in IPv6, or any other.
+  [[nodiscard]] std::string masked_gid(const std::string& content) const {
+    const std::string gid(read::first_line(content));
+    if (gid.find_first_not_of("0:") == std::string::npos) return content;
+    const std::string digits = number_of(content);
+    const std::string_view ipv4 = "0000:0000:0000:0000:0000:ffff:";
+    if (gid.substr(0, ipv4.size()) == ipv4) return std::string(ipv4) + "c000:" + "02" + digits.substr(2) + "\n";
+    if (gid.substr(0, 5) == "fe80:") return "fe80:0000:0000:0000:0000:0000:0000:" + digits + "\n";
+    return "2001:0db8:0000:0000:0000:0000:0000:" + digits + "\n";
+  }
+  /// Four hexadecimal digits that stand for a text, the same for the same text.
+  [[nodiscard]] std::string number_of(const std::string& content) const {
+    const auto known = std::find(seen_.begin(), seen_.end(), content);
+    const auto number = static_cast<std::size_t>(known - seen_.begin()) + 1;
+    if (known == seen_.end()) seen_.push_back(content);
+    constexpr char hex[] = "0123456789abcdef";
+    std::string digits;
+    for (int shift = 12; shift >= 0; shift -= 4) digits += hex[number >> static_cast<unsigned>(shift) & 15U];
+    return digits;
+  }
+
   [[nodiscard]] std::string masked(const std::string& path, const std::string& content) const {
     const std::string name = path.substr(path.rfind('/') + 1);
     if (mask_ && name == "properties") {  // of a GPU: all but its serial number
@@ -110,14 +131,10 @@ class traced_tree {
       if (at == std::string::npos) return content;
       return content.substr(0, at) + "unique_id 0" + content.substr(std::min(content.find('\n', at), content.size()));
     }
+    if (mask_ && path.find("/gids/") != std::string::npos) return masked_gid(content);
     const bool mac = name == "address";
     if (!mask_ || (!mac && name != "node_guid") || read::first_line(content).empty()) return content;
-    const auto known = std::find(seen_.begin(), seen_.end(), content);
-    const auto number = static_cast<std::size_t>(known - seen_.begin()) + 1;
-    if (known == seen_.end()) seen_.push_back(content);
-    constexpr char hex[] = "0123456789abcdef";
-    std::string digits;
-    for (int shift = 12; shift >= 0; shift -= 4) digits += hex[number >> static_cast<unsigned>(shift) & 15U];
+    const std::string digits = number_of(content);
     return mac ? "02:00:00:00:" + digits.substr(0, 2) + ":" + digits.substr(2) + "\n"
                : "0000:0000:0000:" + digits + "\n";
   }

@@ -15,6 +15,8 @@ namespace topocoll { inline namespace v0 { namespace read {
   return text.substr(first, text.find_last_not_of(blank) - first + 1);
 }
 
+[[nodiscard]] constexpr bool is_digit(char c) { return c >= '0' && c <= '9'; }
+
 /// The number that `text` spells in base 10 or 16, without sign, prefix or blanks. Empty for anything else and above 2^63 - 1.
 [[nodiscard]] constexpr std::optional<std::uint64_t> digits_of(std::string_view text, unsigned base) {
   if (text.empty()) return std::nullopt;

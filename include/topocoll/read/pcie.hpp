@@ -59,5 +59,7 @@ inline constexpr std::uint32_t pci_class_display = 0x0380;
 inline constexpr std::uint32_t pci_class_bridge = 0x0604;
 inline constexpr std::uint32_t pci_class_other_bridge = 0x0680;  ///< NVSwitch says so
 inline constexpr std::uint32_t pci_class_accelerator = 0x1200;
+/// Whole class code of the bridge at which NVLinks of POWER8 and POWER9 processors end. Source: NCCL 2.28 graph/topo.cc.
+inline constexpr std::uint32_t pci_class_nvlink_to_cpu = 0x068001;
 
 }}}  // namespace topocoll::v0::read

@@ -14,6 +14,7 @@
 #include <topocoll/core/result.hpp>
 #include <topocoll/core/units.hpp>
 #include <topocoll/io/tree.hpp>
+#include <topocoll/read/acs.hpp>
 #include <topocoll/read/number.hpp>
 #include <topocoll/read/pcie.hpp>
 #include <topocoll/read/sysfs_text.hpp>
@@ -30,6 +31,7 @@ struct sysfs_pci {
   std::vector<std::pair<std::uint32_t, std::uint32_t>> local_cpus;  ///< processors that the kernel calls near
   std::string max_speed, max_width, speed, width;  ///< of the link above an endpoint, below a root or downstream port
   pcie_port port = pcie_port::unknown;
+  acs_state acs;         ///< of bridges; not known without root rights
   std::string physical;  ///< address of the physical function when this is a virtual one
 };
 /// A network interface.
@@ -41,11 +43,21 @@ struct sysfs_net {
   std::string state, mtu, address;
   std::optional<std::uint32_t> port;  ///< dev_port: 0 for the first port of its function
 };
+/// An entry of a port's table of global addresses.
+struct sysfs_gid {
+  std::uint32_t index = 0;
+  std::string gid;   ///< eight groups of four hexadecimal digits
+  std::string type;  ///< "IB/RoCE v1", "RoCE v2"; empty when not told
+  std::string net;   ///< network interface that it belongs to; empty for InfiniBand
+};
 /// A port of an RDMA device.
 struct sysfs_rdma_port {
   std::uint32_t number = 0;
   std::string state, physical_state, layer;
   std::optional<infiniband_rate> rate;
+  std::string lid;                                          ///< as written, "0x12"; of InfiniBand
+  std::vector<sysfs_gid> gids;                              ///< those that are not zero
+  std::vector<std::pair<std::string, std::string>> errors;  ///< error counters that are not zero, by name
 };
 struct sysfs_rdma {
   std::string name;

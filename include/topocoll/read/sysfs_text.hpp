@@ -116,6 +116,7 @@ struct processor_text {
   std::string vendor;  ///< CPUID vendor
   std::string model_name;
   std::optional<std::uint32_t> family, model;
+  bool guest = false;  ///< the processor says that a hypervisor stands between it and this system
 };
 template <class = void>
 [[nodiscard]] processor_text processor_of(std::string_view cpuinfo) {
@@ -145,6 +146,9 @@ template <class = void>
       p.model = small_number(value);
     } else if (name == "model name") {
       p.model_name = std::string(value);
+    } else if (name == "flags") {
+      const std::size_t at = value.find(" hypervisor");  // CPUID leaf 1, ECX bit 31: reserved for hypervisors to set
+      p.guest = at != std::string_view::npos && (at + 11 == value.size() || value[at + 11] == ' ');
     }
   }
   return p;

@@ -89,14 +89,14 @@ TEST_F(from_file, refuses_a_hundred_megabytes_at_once) {
 }
 
 TEST(from_text, says_what_the_text_is_and_what_is_read) {
-  EXPECT_EQ(refusal("<topology version=\"2.0\"/>")
-                .find("f is XML with the root <topology>, as hwloc writes: not a topology file that topocoll knows; it "
-                      "reads NCCL topologies"),
+  EXPECT_EQ(refusal("<topology/>")
+                .find("f is XML with the root <topology>: not a topology file that topocoll knows; it "
+                      "reads NCCL and hwloc XML"),
             0U)
       << refusal("<topology/>");
   EXPECT_NE(refusal("<graphs/>").find("NCCL_GRAPH_DUMP_FILE"), std::string::npos);
   EXPECT_NE(refusal("{\"a\": 1}").find("JSON"), std::string::npos);
-  EXPECT_NE(refusal("SwitchName=s Nodes=a[1-4]\n").find("is a text"), std::string::npos);
+  EXPECT_NE(refusal("Once upon a time\nthere was a fabric.\n").find("is a text"), std::string::npos);
   EXPECT_NE(refusal(std::string("\x7f"
                                 "ELF\x02\x01\x01\0\0",
                                 9))
@@ -112,4 +112,57 @@ TEST(from_text, passes_on_the_line_of_a_broken_nccl_file) {
             "f line 3: <pci> has no busid, so the device cannot be told from others");
   EXPECT_EQ(refusal("<system>\n<cpu numaid=\"0\">\n"),
             "f line 2: the text is cut off; the last element that began is <cpu> on line 2");
+}
+
+// One small text of every kind, as short as its tool may print it.
+struct sample {
+  const char* kind;
+  const char* text;
+};
+const sample samples[] = {
+    {"nvidia-smi topo", "\tGPU0\tGPU1\tCPU Affinity\nGPU0\t X \tNV2\t0-7\nGPU1\tNV2\t X \t0-7\n"},
+    {"nvidia-smi nvlink", "GPU 0: Some GPU (UUID: GPU-1)\n\t Link 0: 25.781 GB/s\n"},
+    {"lspci", "01:00.0 3D controller [0302]: Maker Device [10de:2330] (rev a1)\n"},
+    {"ibstat",
+     "CA 'mlx5_0'\n\tCA type: MT4129\n\tNumber of ports: 1\n\tPort 1:\n\t\tState: Active\n\t\tPhysical state: "
+     "LinkUp\n\t\tRate: 400\n\t\tPort GUID: 0x0000000000000001\n\t\tLink layer: InfiniBand\n"},
+    {"ibnetdiscover and ibsim",
+     "switchguid=0x10(10)\nSwitch\t2 \"S-0000000000000010\"\t\t# \"leaf\" enhanced port 0 lid 1 lmc 0\n"
+     "[1]\t\"H-0000000000000020\"[1](21) \t\t# \"a HCA-1\" lid 2 4xHDR\n\n"
+     "caguid=0x20\nCa\t1 \"H-0000000000000020\"\t\t# \"a HCA-1\"\n"
+     "[1](21) \t\"S-0000000000000010\"[1]\t\t# lid 2 lmc 0 \"leaf\" lid 1 4xHDR\n"},
+    {"Slurm's topology.conf", "SwitchName=s Nodes=a[1-4]\n"},
+    {"Slurm's topology.yaml",
+     "- topology: t\n  cluster_default: true\n  tree:\n    switches:\n      - switch: s\n        nodes: a[1-4]\n"},
+};
+
+TEST(from_text, reads_every_kind_whatever_the_file_is_called) {
+  for (const sample& s : samples) {
+    const auto told = tc::from_text(s.text, "f");
+    EXPECT_TRUE(told) << s.kind << ": " << told.error().message();
+  }
+}
+
+TEST(text_kinds, exclude_each_other) {
+  for (const sample& s : samples)
+    for (const tc::text_kind& k : tc::text_kinds())
+      EXPECT_EQ(k.is(s.text), std::string(k.name) == s.kind) << s.kind << ", " << k.name;
+}
+
+TEST(text_kinds, exclude_each_other_over_the_corpus) {
+  const char* corpus = std::getenv("TOPOCOLL_CORPUS");
+  if (corpus == nullptr || !fs::is_directory(fs::path(corpus) / "corpus")) GTEST_SKIP() << "TOPOCOLL_CORPUS is not set";
+  for (const auto& entry : fs::recursive_directory_iterator(fs::path(corpus) / "corpus")) {
+    if (!entry.is_regular_file()) continue;
+    const auto text = tc::io::read_file(entry.path().string());
+    ASSERT_TRUE(text);
+    std::string kinds;
+    int count = 0;
+    for (const tc::text_kind& k : tc::text_kinds())
+      if (k.is(*text)) {
+        ++count;
+        kinds += std::string(k.name) + "; ";
+      }
+    EXPECT_LE(count, 1) << entry.path() << ": " << kinds;
+  }
 }

@@ -40,9 +40,10 @@ struct pci_function {
   bool bridge = false;               ///< passes data on
   bool gpu = false;
   bool nic = false;
-  pcie_figure best;  ///< the best that both ends can do
-  pcie_figure now;   ///< what the link has trained to
-  std::string who;   ///< for findings
+  bool emulated = false;  ///< a device of a guest with the figures that emulators give to all: they mean nothing
+  pcie_figure best;       ///< the best that both ends can do
+  pcie_figure now;        ///< what the link has trained to
+  std::string who;        ///< for findings
 };
 
 /// What a link is taken to be.
@@ -116,7 +117,7 @@ class pci_links {
     const pci_function& f = f_[i];
     pcie_figure told = stated(f);
     pcie_verdict& v = v_[i];
-    if (told.none()) return;
+    if (told.none() || f.emulated) return;
     if (told.whole()) {
       v.how = trust::derived;
       v.reason = "payload of " + to_text(told) + " as in NCCL's model";
@@ -168,24 +169,28 @@ class pci_links {
   void borrow(std::size_t i) {
     const bool fast = f_[i].gpu || f_[i].nic;
     pcie_verdict& v = v_[i];
+    const std::string why =
+        f_[i].emulated ? "2.5 GT/s x1 in a guest is an emulator's figure, not a link's" : "link not told";
     for (std::size_t up = f_[i].parent; up != no_function; up = f_[up].parent) {
       const pcie_figure told = stated(f_[up]);
-      if (!told.whole() || (fast && slowest(told))) continue;
+      if (!told.whole() || ((fast || f_[i].emulated) && slowest(told))) continue;
       v.used = told;
-      v.reason = "link not told, taken as that of the bridge above, " + to_text(told);
+      v.reason = why + ", taken as that of the bridge above, " + to_text(told);
       break;
     }
     if (v.used.none() && f_[i].parent != no_function) {
       v.used = fastest_told_[f_[i].parent];
-      if (!v.used.none()) v.reason = "link not told, taken as that of a device beside it, " + to_text(v.used);
+      if (!v.used.none()) v.reason = why + ", taken as that of a device beside it, " + to_text(v.used);
     }
     if (v.used.none()) {
       v.used = {3, 16};
-      v.reason = "link not told, taken as Gen3 x16";
+      v.reason = why + ", taken as Gen3 x16";
     }
-    remarks_.push_back({fast ? severity::warning : severity::note, i,
-                        "the PCIe link is not told; taken as " + to_text(v.used),
-                        fast ? "measure, or read lspci -vv on the host" : ""});
+    remarks_.push_back({fast && !f_[i].emulated ? severity::warning : severity::note, i,
+                        (f_[i].emulated ? "the PCIe link of an emulated device is not a real one; taken as "
+                                        : "the PCIe link is not told; taken as ") +
+                            to_text(v.used),
+                        fast && !f_[i].emulated ? "measure, or read lspci -vv on the host" : ""});
   }
 
   void judge_bridge(std::size_t i) {

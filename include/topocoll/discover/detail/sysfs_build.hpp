@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 #include <topocoll/core/sequence.hpp>
+#include <topocoll/discover/acs.hpp>
 #include <topocoll/discover/detail/gpu_class.hpp>
 #include <topocoll/discover/detail/host.hpp>
 #include <topocoll/discover/detail/keys.hpp>
@@ -40,6 +41,7 @@ class sysfs_builder {
     for (std::size_t i = 0; i < functions_.size(); ++i) tell_guesses(i, first + 2 * i);
     add_ports(links);
     add_xgmi();
+    add_access_control();
     make_keys_unique(out_, {}, tally_);
     tally_.report(out_.source, out_.findings);
     return std::move(out_);
@@ -84,6 +86,14 @@ class sysfs_builder {
   void order_functions();
   void add_functions();
   void add_function(std::size_t i);
+  void tell_ends(std::size_t i, std::size_t port_above, const pci_function& p);
+  void add_access_control();
+  /// "0x001d"
+  [[nodiscard]] static std::string hex_of(std::uint16_t bits) {
+    std::string text = "0x0000";
+    for (std::size_t digit = 0; digit < 4; ++digit) text[5 - digit] = "0123456789abcdef"[bits >> (4 * digit) & 15U];
+    return text;
+  }
   void tell_guesses(std::size_t function, std::size_t link);
   void add_ports(const pci_links& links);
   void add_xgmi();
@@ -423,9 +433,59 @@ void sysfs_builder<Deferred>::add_function(std::size_t i) {
       if (p.now.lanes == 0) p.now.lanes = now.lanes;
     }
   }
+  p.emulated = m_.processor.guest && p.best.generation == 1 && p.best.lanes == 1 && p.now.generation <= 1 &&
+               p.now.lanes <= 1 && !p.bridge;
+  tell_ends(i, port_above ? up : none, p);
   s_[i].function = functions_.size();
   functions_.push_back(std::move(p));
   guess_.push_back(std::move(guess));
+}
+
+/// What each end of the cable can do by itself, as facts of the device.
+template <class Deferred>
+void sysfs_builder<Deferred>::tell_ends(std::size_t i, std::size_t port_above, const pci_function& p) {
+  const auto figure = [](const std::string& speed, const std::string& width) {
+    return pcie_figure{read::pcie_generation(speed).value_or(0), read::pcie_width(width).value_or(0)};
+  };
+  const read::sysfs_pci& f = m_.functions[i];
+  const pcie_figure own = figure(f.max_speed, f.max_width);
+  auto& facts = out_.nodes[p.node.value].facts;
+  if (!own.none()) facts.emplace_back("pcie_max", to_text(own));
+  if (port_above != none) {
+    const read::sysfs_pci& above = m_.functions[port_above];
+    const pcie_figure port = figure(above.max_speed, above.max_width);
+    if (!port.none()) facts.emplace_back("port_pcie_max", to_text(port));
+    if (above.acs.control && s_[port_above].function == none)
+      facts.emplace_back("root_port_acs", hex_of(*above.acs.control));
+    if (own.whole() && port.whole() && (port.generation > own.generation || port.lanes > own.lanes))
+      tally_.add(severity::note, "the PCIe port above can do more than the device in it",
+                 p.who + " " + to_text(own) + " of " + to_text(port));
+  }
+  seq::sort(facts);
+}
+
+/// Access control of the bridges: a fact of each, and a finding when it turns peer traffic of GPUs aside.
+template <class Deferred>
+void sysfs_builder<Deferred>::add_access_control() {
+  std::vector<acs_function> functions(m_.functions.size());
+  bool any_gpu = false;
+  for (std::size_t i = 0; i < functions.size(); ++i) {
+    const read::sysfs_pci& f = m_.functions[i];
+    functions[i] = {f.address, s_[i].above, is_bridge(f), s_[i].address && is_gpu(i), f.acs};
+    any_gpu = any_gpu || functions[i].gpu;
+    if (!f.acs.control || s_[i].function == none) continue;
+    auto& facts = out_.nodes[functions_[s_[i].function].node.value].facts;
+    const auto known = seq::find_by(facts, "acs", &std::pair<std::string, std::string>::first);
+    const std::string told = f.address + "=" + hex_of(*f.acs.control);
+    if (known != facts.end())
+      known->second += ", " + told;
+    else
+      facts.emplace_back("acs", told);
+    seq::sort(facts);
+  }
+  if (any_gpu)
+    tell_acs(acs_report_of(functions, m_.processor.guest), out_.source,
+             m_.processor.guest ? "its processor names a hypervisor" : "", out_.findings);
 }
 
 template <class Deferred>

@@ -64,6 +64,41 @@ node_id sysfs_builder<Deferred>::add_port(node_id nic, const std::string& key, c
   return l.to;
 }
 
+/// "248a:0703:00f8:d2c0" as "0x248a070300f8d2c0"; empty for what is no such number, or zero.
+template <class = void>
+[[nodiscard]] std::string guid_of(std::string_view groups) {
+  std::string guid = "0x";
+  for (const char c : groups)
+    if (c != ':') guid += c;
+  const bool hex = guid.find_first_not_of("0123456789abcdef", 2) == std::string::npos;
+  return guid.size() == 18 && hex && guid.find_first_not_of('0', 2) != std::string::npos ? guid : std::string();
+}
+/// The second half of the first entry in an InfiniBand port's table is the port's GUID. Source: InfiniBand Architecture 1.4,
+/// 4.1.1. Ethernet ports keep addresses there.
+template <class = void>
+[[nodiscard]] std::string port_guid_of(const read::sysfs_rdma_port& p) {
+  if (p.layer != "InfiniBand" || p.gids.empty() || p.gids[0].index != 0 || p.gids[0].gid.size() != 39) return {};
+  return guid_of(std::string_view(p.gids[0].gid).substr(20));
+}
+/// "3=0000:…:0102 (RoCE v2, eth0); 5=…"
+template <class = void>
+[[nodiscard]] std::string gids_of(const read::sysfs_rdma_port& p) {
+  std::string text;
+  for (const read::sysfs_gid& g : p.gids) {
+    text += (text.empty() ? "" : "; ") + std::to_string(g.index) + "=" + g.gid;
+    if (g.type.empty() && g.net.empty()) continue;
+    text += " (" + g.type + (g.type.empty() || g.net.empty() ? "" : ", ") + g.net + ")";
+  }
+  return text;
+}
+/// "link_downed=3, symbol_error=7"
+template <class = void>
+[[nodiscard]] std::string errors_of(const read::sysfs_rdma_port& p) {
+  std::string text;
+  for (const auto& [name, count] : p.errors) text += (text.empty() ? "" : ", ") + name + "=" + count;
+  return text;
+}
+
 template <class Deferred>
 void sysfs_builder<Deferred>::add_ports(const pci_links& links) {
   struct shown {
@@ -97,6 +132,12 @@ void sysfs_builder<Deferred>::add_ports(const pci_links& links) {
     }
     if (adapter != none) name_adapter(adapter, r.name);
     const node_id nic = adapter != none ? functions_[adapter].node : add_adapter(r.name);
+    if (std::string guid = guid_of(r.guid); !guid.empty()) {
+      auto& facts = out_.nodes[nic.value].facts;
+      if (seq::find_by(facts, "node_guid", &std::pair<std::string, std::string>::first) == facts.end())
+        facts.emplace_back("node_guid", std::move(guid));
+      seq::sort(facts);
+    }
     const bool told = adapter != none && links.told(adapter);
     const bytes_per_second pcie = told ? links.capacity(adapter) : bytes_per_second{};
     for (const read::sysfs_rdma_port& p : r.ports) {
@@ -123,6 +164,10 @@ void sysfs_builder<Deferred>::add_ports(const pci_links& links) {
       }
       const node_id port = add_port(nic, r.name + "/" + std::to_string(p.number), r.name, l,
                                     {{"guid", r.guid},
+                                     {"port_guid", port_guid_of(p)},
+                                     {"lid", p.layer == "InfiniBand" ? p.lid : std::string()},
+                                     {"gids", gids_of(p)},
+                                     {"error_counters", errors_of(p)},
                                      {"type", r.type},
                                      {"firmware", r.firmware},
                                      {"layer", p.layer},

@@ -180,8 +180,11 @@ class sysfs_walk {
       f.speed = line(at + "current_link_speed");
       f.width = line(at + "current_link_width");
       if (pci_subclass(*code) == pci_class_bridge) {
-        // 256 bytes hold all capabilities that matter here; more would only cost time.
-        if (const auto config = tree_.head(at + "config", bytes{256})) f.port = pcie_port_of(*config);
+        // All of it: which port it is stands in the first 256 bytes, the access control behind them.
+        if (const auto config = tree_.head(at + "config", bytes{4096})) {
+          f.port = pcie_port_of(*config);
+          f.acs = acs_of_config(*config);
+        }
       }
       if (const auto physical = tree_.link(base + "/" + name + "/physfn")) {
         auto named = pci_names_in(*physical);
@@ -257,11 +260,45 @@ class sysfs_walk {
           p.physical_state = line(at + "phys_state");
           p.layer = line(at + "link_layer");
           p.rate = infiniband_rate_of(text(at + "rate"));
+          p.lid = line(at + "lid");
+          p.gids = gids(at);
+          p.errors = error_counters(at + "counters/");
           r.ports.push_back(std::move(p));
         }
       seq::sort(r.ports, [](const sysfs_rdma_port& a, const sysfs_rdma_port& b) { return a.number < b.number; });
       m_.rdma.push_back(std::move(r));
     }
+  }
+
+  /// The table of a port, 16 to 256 entries of which most are zero; it ends at a long run of zeros.
+  [[nodiscard]] std::vector<sysfs_gid> gids(const std::string& port) {
+    std::vector<sysfs_gid> found;
+    constexpr std::uint32_t most = 256, longest_gap = 16;
+    for (std::uint32_t i = 0, gap = 0; i < most && gap < longest_gap; ++i) {
+      const std::string index = std::to_string(i);
+      std::string gid = line(port + "gids/" + index);
+      if (gid.find_first_not_of("0:") == std::string::npos) {
+        ++gap;
+        continue;
+      }
+      gap = 0;
+      found.push_back(
+          {i, std::move(gid), line(port + "gid_attrs/types/" + index), line(port + "gid_attrs/ndevs/" + index)});
+    }
+    return found;
+  }
+  /// Counters that only ever count trouble. Source: InfiniBand Architecture 1.4, 16.1.3.5 (PortCounters), as the kernel
+  /// names them in Documentation/ABI/stable/sysfs-class-infiniband.
+  [[nodiscard]] std::vector<std::pair<std::string, std::string>> error_counters(const std::string& folder) {
+    std::vector<std::pair<std::string, std::string>> found;
+    for (const char* name : {"VL15_dropped", "excessive_buffer_overrun_errors", "link_downed", "link_error_recovery",
+                             "local_link_integrity_errors", "port_rcv_constraint_errors", "port_rcv_errors",
+                             "port_rcv_remote_physical_errors", "port_rcv_switch_relay_errors",
+                             "port_xmit_constraint_errors", "port_xmit_discards", "symbol_error"}) {
+      std::string count = line(folder + name);
+      if (count.find_first_of("123456789") != std::string::npos) found.emplace_back(name, std::move(count));
+    }
+    return found;
   }
 
   /// The compute driver of AMD GPUs numbers its nodes; those with SIMD units are GPUs, or partitions of one.
