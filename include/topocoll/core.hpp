@@ -7,5 +7,6 @@
 #include <topocoll/core/ids.hpp>
 #include <topocoll/core/rational.hpp>
 #include <topocoll/core/result.hpp>
+#include <topocoll/core/sequence.hpp>
 #include <topocoll/core/units.hpp>
 #include <topocoll/core/units_text.hpp>

@@ -3,6 +3,8 @@
 // All of io/ that needs no optional library: files, sockets, tables, shared libraries.
 // Written by tests/lint/umbrellas.py.
 #include <topocoll/io/file.hpp>
+#include <topocoll/io/library.hpp>
 #include <topocoll/io/recording.hpp>
 #include <topocoll/io/tree.hpp>
+#include <topocoll/io/value_tree.hpp>
 #include <topocoll/io/xml_tree.hpp>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Every layer, without the headers that need an optional library.
+// Every layer, without what needs an optional library and what reads or writes the files of other tools.
 // Written by tests/lint/umbrellas.py.
 #include <topocoll/bench.hpp>
 #include <topocoll/core.hpp>
@@ -9,6 +9,5 @@
 #include <topocoll/io.hpp>
 #include <topocoll/plan.hpp>
 #include <topocoll/probe.hpp>
-#include <topocoll/read.hpp>
 #include <topocoll/topo.hpp>
 #include <topocoll/version.hpp>

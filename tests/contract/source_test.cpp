@@ -7,11 +7,25 @@
 #include <string_view>
 #include <unistd.h>
 #include <topocoll/core/deadline.hpp>
+#include <topocoll/discover/cluster_toml.hpp>
 #include <topocoll/discover/describe.hpp>
 #include <topocoll/discover/hwloc_xml.hpp>
+#include <topocoll/discover/iblinkinfo_file.hpp>
+#include <topocoll/discover/ibnetdiscover_file.hpp>
+#include <topocoll/discover/ibstat_file.hpp>
+#include <topocoll/discover/kfd_file.hpp>
+#include <topocoll/discover/live.hpp>
+#include <topocoll/discover/lldp_json.hpp>
+#include <topocoll/discover/lspci_file.hpp>
 #include <topocoll/discover/nccl_xml.hpp>
+#include <topocoll/discover/netq_json.hpp>
+#include <topocoll/discover/nvidia_smi_nvlink_file.hpp>
+#include <topocoll/discover/nvidia_smi_topo_file.hpp>
 #include <topocoll/discover/nvml.hpp>
 #include <topocoll/discover/recording.hpp>
+#include <topocoll/discover/rocm_smi_topo_file.hpp>
+#include <topocoll/discover/slurm_graph.hpp>
+#include <topocoll/discover/slurm_yaml.hpp>
 #include <topocoll/discover/source.hpp>
 #include <topocoll/discover/sysfs.hpp>
 #include <gtest/gtest.h>
@@ -97,13 +111,108 @@ struct maker<tc::nvml> {
   static constexpr bool names_host = true;
 };
 
+// Sources that read a file: good is a seed of the fuzz target, bad is no file.
+template <class S, bool Names>
+struct file_maker {
+  static S of(const std::string& path) {
+    S s;
+    s.path = path;
+    return s;
+  }
+  static S seed(const char* name) {
+    const char* from = std::getenv("TOPOCOLL_SOURCE_DIR");
+    return of(std::string(from != nullptr ? from : ".") + "/tests/fuzz/corpus/" + name);
+  }
+  S bad() { return of("/nonexistent/file"); }
+  static constexpr bool names_host = Names;
+};
+template <>
+struct maker<tc::ibnetdiscover_file> : file_maker<tc::ibnetdiscover_file, false> {
+  tc::ibnetdiscover_file good() { return seed("ibnetdiscover/records.txt"); }
+};
+template <>
+struct maker<tc::iblinkinfo_file> : file_maker<tc::iblinkinfo_file, false> {
+  tc::iblinkinfo_file good() { return seed("iblinkinfo/headings.txt"); }
+};
+template <>
+struct maker<tc::ibstat_file> : file_maker<tc::ibstat_file, true> {
+  tc::ibstat_file good() { return seed("ibstat/ibstat.txt"); }
+};
+template <>
+struct maker<tc::kfd_file> : file_maker<tc::kfd_file, true> {
+  tc::kfd_file good() { return seed("kfd/hive.txt"); }
+};
+template <>
+struct maker<tc::lspci_file> : file_maker<tc::lspci_file, true> {
+  tc::lspci_file good() { return seed("lspci/verbose.txt"); }
+};
+template <>
+struct maker<tc::nvidia_smi_nvlink_file> : file_maker<tc::nvidia_smi_nvlink_file, true> {
+  tc::nvidia_smi_nvlink_file good() { return seed("nvidia_smi_nvlink/status.txt"); }
+};
+template <>
+struct maker<tc::nvidia_smi_topo_file> : file_maker<tc::nvidia_smi_topo_file, true> {
+  tc::nvidia_smi_topo_file good() { return seed("nvidia_smi_topo/switched.txt"); }
+};
+template <>
+struct maker<tc::rocm_smi_topo_file> : file_maker<tc::rocm_smi_topo_file, true> {
+  tc::rocm_smi_topo_file good() { return seed("rocm_smi_topo/pair.txt"); }
+};
+template <>
+struct maker<tc::slurm_topology_file> : file_maker<tc::slurm_topology_file, false> {
+  tc::slurm_topology_file good() { return seed("slurm_topology/tree"); }
+};
+template <>
+struct maker<tc::host_map_file> : file_maker<tc::host_map_file, false> {
+  tc::host_map_file good() { return seed("slurm_topology/host_domains"); }
+};
+template <>
+struct maker<tc::mpi_hostfile> : file_maker<tc::mpi_hostfile, false> {
+  tc::mpi_hostfile good() { return seed("hostlist/hostfile"); }
+};
+template <>
+struct maker<tc::slurm_yaml_file> : file_maker<tc::slurm_yaml_file, false> {
+  tc::slurm_yaml_file good() { return seed("slurm_yaml/tree_and_block"); }
+};
+template <>
+struct maker<tc::topograph_model_file> : file_maker<tc::topograph_model_file, false> {
+  tc::topograph_model_file good() { return seed("slurm_yaml/topograph"); }
+};
+template <>
+struct maker<tc::cluster_toml> : file_maker<tc::cluster_toml, false> {
+  tc::cluster_toml good() { return seed("cluster_file/two_tiers"); }
+};
+template <>
+struct maker<tc::netq_file> : file_maker<tc::netq_file, false> {
+  tc::netq_file good() { return seed("netq/tiers.json"); }
+};
+template <>
+struct maker<tc::lldp_json> {
+  tc::lldp_json good() {
+    const char* from = std::getenv("TOPOCOLL_SOURCE_DIR");
+    return {{std::string(from != nullptr ? from : ".") + "/tests/fuzz/corpus/lldp/regular"}};
+  }
+  tc::lldp_json bad() { return {{"/nonexistent/file"}}; }
+  static constexpr bool names_host = false;
+};
+template <>
+struct maker<tc::live_machine> {
+  tc::live_machine good() { return {}; }
+  tc::live_machine bad() { return {.root = "/nonexistent"}; }
+  static constexpr bool names_host = true;
+};
+
 template <class S>
 class source : public testing::Test {
  protected:
   maker<S> make;
 };
 using sources =
-    testing::Types<tc::sysfs, tc::sysfs_recording, tc::nccl_xml, tc::description, tc::hwloc_xml_file, tc::nvml>;
+    testing::Types<tc::sysfs, tc::sysfs_recording, tc::nccl_xml, tc::description, tc::hwloc_xml_file, tc::nvml,
+                   tc::live_machine, tc::lldp_json, tc::ibnetdiscover_file, tc::iblinkinfo_file, tc::ibstat_file,
+                   tc::kfd_file, tc::lspci_file, tc::nvidia_smi_nvlink_file, tc::nvidia_smi_topo_file,
+                   tc::rocm_smi_topo_file, tc::slurm_topology_file, tc::host_map_file, tc::mpi_hostfile,
+                   tc::slurm_yaml_file, tc::topograph_model_file, tc::cluster_toml, tc::netq_file>;
 TYPED_TEST_SUITE(source, sources);
 
 }  // namespace

@@ -33,7 +33,7 @@ VARIABLE = re.compile(r"^(?:inline|static|thread_local)\s+(?!constexpr\b|const\b
                       r"[\w:<>,*&\s]+?\b\w+\s*(?:=|\{|;)")
 
 # A long body in a function that is no template costs everyone who includes the header, also those who never call it.
-EAGER = re.compile(r"^(?:\[\[nodiscard\]\] )?inline (?!constexpr\b|namespace\b)[^;{}=]*?(?<!::)\b(\w+)\([^;{}]*\{$(.*?)^\}", re.M | re.S)
+EAGER = re.compile(r"^(?:\[\[nodiscard\]\] )?inline (?!constexpr\b|namespace\b)[^;{}=()]*?(?<!::)\b(\w+)\([^;{}]*\{$(.*?)^\}", re.M | re.S)
 MOST_EAGER_LINES = 12
 DEFERRED_LAYERS = ("io/", "read/", "topo/", "discover/", "plan/", "exec/", "probe/", "bench/", "integrate/")
 

@@ -5,12 +5,16 @@
   umbrellas.py --write      write include/topocoll/topocoll.hpp and one <layer>.hpp per layer
   umbrellas.py --self-test  see that a missing and a wrong entry are refused
 """
+import re
 import sys
 
 sys.dont_write_bytecode = True
 import sources  # noqa: E402
 
 WITHOUT = {"app", "backend"}  # layers that are for programs, or for one vendor
+# What reads and writes other tools' files is included by those who have such files, one by one or by discover/files.hpp.
+FOREIGN_LAYERS = {"read", "integrate"}
+FOREIGN = re.compile(r"^discover/\w+_(graph|file)\.hpp$")
 OFFERS = {
     "core": "numbers with units, ids, results, findings, deadlines",
     "io": "files, sockets, tables, shared libraries",
@@ -36,12 +40,14 @@ def wanted(all_headers):
     layers = {}
     for name in all_headers:
         layer = name.split("/")[0]
+        if FOREIGN.match(name):
+            continue
         if "/" in name and "/detail/" not in name and layer not in WITHOUT and not sources.components(name, all_headers):
             layers.setdefault(layer, []).append(name)
     made = {f"{layer}.hpp": text_of(f"All of {layer}/ that needs no optional library: {OFFERS[layer]}.", names)
             for layer, names in layers.items()}
-    top = list(made) + [n for n in ("version.hpp", "fwd.hpp") if n in all_headers]
-    made["topocoll.hpp"] = text_of("Every layer, without the headers that need an optional library.", top)
+    top = [n for n in made if n.removesuffix(".hpp") not in FOREIGN_LAYERS] + [n for n in ("version.hpp", "fwd.hpp") if n in all_headers]
+    made["topocoll.hpp"] = text_of("Every layer, without what needs an optional library and what reads or writes the files of other tools.", top)
     return made
 
 
@@ -62,6 +68,8 @@ def self_test():
     one = {"core/a.hpp": "", "io/xml.hpp": "#include <pugixml.hpp>\n", "io/b.hpp": "", "topo/c.hpp": "#include <topocoll/io/xml.hpp>\n"}
     good = {**one, **wanted(one)}
     assert "io/xml.hpp" not in good["io.hpp"] and "topo.hpp" not in good
+    formats = wanted({"read/a.hpp": "", "discover/a_graph.hpp": "", "discover/b.hpp": ""})
+    assert "read.hpp" not in formats["topocoll.hpp"] and "a_graph" not in formats["discover.hpp"]
     sources.self_test("umbrellas", [
         ("missing header", complaints({**good, "core/new.hpp": ""}), complaints(good)),
         ("opt-in header", complaints({**good, "io/b.hpp": "#include <nlohmann/json.hpp>\n"}), complaints(good)),

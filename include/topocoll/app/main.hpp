@@ -10,13 +10,23 @@
 #include <topocoll/app/preflight.hpp>
 #include <topocoll/app/sink.hpp>
 #include <topocoll/app/topo.hpp>
+#include <topocoll/app/topo_check.hpp>
+#include <topocoll/app/topo_diff.hpp>
 
 namespace topocoll { inline namespace v0 { namespace app {
 
+/// `topocoll topo`, `topocoll topo diff` and `topocoll topo check`.
+[[nodiscard]] inline int run_topo_commands(std::span<const std::string_view> args, sink out, sink err) {
+  if (!args.empty() && args[0] == "diff") return run_topo_diff(args.subspan(1), out, err);
+  if (!args.empty() && args[0] == "check") return run_topo_check(args.subspan(1), out, err);
+  return run_topo(args, out, err);
+}
+
 /// The commands of the program, in the order of its help.
 inline constexpr std::array<command, 4> commands{{
-    {"topo", "shows what a machine, a file or a description holds, and how it is joined",
-     "topocoll topo --from machine.xml --json", run_topo},
+    {"topo",
+     "shows what a machine, a file or a description holds, and how it is joined; 'topo diff' and 'topo check' compare",
+     "topocoll topo --from machine.xml --json", run_topo_commands},
     {"plan", "chooses, explains and checks a plan for a collective on a topology",
      "topocoll plan --fabric dgx-h100:nodes=16,leaves=16,oversubscription=2", run_plan},
     {"preflight", "probes this machine and judges it: one verdict, and which part falls short",

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// The command `topocoll topo`: shows a topology as a tree, a table of expected rates, JSON or a drawing.
+// The command `topocoll topo`: shows a topology as a tree, tables, JSON, drawings, or as a file for another tool.
 #include <cstddef>
 #include <optional>
 #include <span>
@@ -9,6 +9,7 @@
 #include <unistd.h>
 #include <utility>
 #include <vector>
+#include <topocoll/app/detail/affinity_table.hpp>
 #include <topocoll/app/detail/path_table.hpp>
 #include <topocoll/app/options.hpp>
 #include <topocoll/app/sink.hpp>
@@ -16,14 +17,18 @@
 #include <topocoll/discover/capture.hpp>
 #include <topocoll/discover/describe.hpp>
 #include <topocoll/discover/files.hpp>
+#include <topocoll/discover/live.hpp>
 #include <topocoll/discover/source.hpp>
-#include <topocoll/discover/sysfs.hpp>
+#include <topocoll/integrate/slurm_topology.hpp>
 #include <topocoll/io/file.hpp>
 #include <topocoll/io/json.hpp>
 #include <topocoll/topo/codec.hpp>
 #include <topocoll/topo/dot.hpp>
 #include <topocoll/topo/graph.hpp>
+#include <topocoll/topo/matrix.hpp>
 #include <topocoll/topo/merge.hpp>
+#include <topocoll/topo/nccl_xml_text.hpp>
+#include <topocoll/topo/svg.hpp>
 #include <topocoll/topo/text.hpp>
 #include <CLI/CLI.hpp>
 
@@ -53,12 +58,16 @@ namespace detail {
   return name;
 }
 
+/// What the answer is written as.
+enum class topo_form : unsigned char { tree, json, dot, svg, matrix, affinity, nccl_xml, slurm_conf, slurm_yaml };
+
 /// What `topocoll topo` was asked for.
 struct topo_options {
   topology_input input;
-  bool json = false, dot = false, tree = false, paths = false, unicode = false, everything = false;
+  topo_form form = topo_form::tree;
+  bool tree = false, paths = false, unicode = false, everything = false;
   topo::route_options routes;
-  std::string output, record;
+  std::string output, record, only_host;
 };
 
 /// What the live machine tells, as one text that replays on another; addresses masked.
@@ -69,13 +78,39 @@ struct topo_options {
   return capture({.root = input.root, .host = input.host.empty() ? name_of_this_host() : input.host});
 }
 
+/// The network as a file of Slurm: blocks where NVLink joins hosts, and the tree of switches.
+[[nodiscard]] inline result<std::string> slurm_answer(const topo::graph& g, bool yaml) {
+  auto tree = slurm_tree_of(g);
+  auto blocks = slurm_blocks_of(g);
+  if (!tree && !blocks) return tree.error();
+  if (!yaml) return to_topology_conf(tree ? *tree : *blocks);
+  std::vector<read::slurm_topology> both;
+  if (tree) both.push_back(std::move(*tree));
+  if (blocks) both.push_back(std::move(*blocks));
+  return to_topology_yaml(both);
+}
+
 /// The answer as one text.
-[[nodiscard]] inline std::string topo_answer(const topo::graph& g, const topo_options& o) {
-  if (o.dot) return topo::to_dot(g);
-  if (o.json) {
-    io::json document = topo::to_json_value(g);
-    if (o.paths) document["paths"] = to_json(g, paths_of(g, o.routes));
-    return io::to_text(document);
+[[nodiscard]] inline result<std::string> topo_answer(const topo::graph& g, const topo_options& o) {
+  switch (o.form) {
+    case topo_form::dot: return topo::to_dot(g);
+    case topo_form::svg: return topo::to_svg(g);
+    case topo_form::matrix: return topo::matrix_text(g, o.only_host);
+    case topo_form::nccl_xml: {
+      topo::nccl_xml_options how;
+      how.host = o.only_host;
+      return topo::to_nccl_xml(g, how);
+    }
+    case topo_form::slurm_conf: return slurm_answer(g, false);
+    case topo_form::slurm_yaml: return slurm_answer(g, true);
+    case topo_form::affinity: return affinity_text(g, topo::affinity_of(g));
+    case topo_form::json: {
+      io::json document = topo::to_json_value(g);
+      if (const auto near = topo::affinity_of(g); !near.gpus.empty()) document["affinity"] = to_json(g, near);
+      if (o.paths) document["paths"] = to_json(g, paths_of(g, o.routes));
+      return io::to_text(document);
+    }
+    case topo_form::tree: break;
   }
   std::string text;
   if (o.tree || !o.paths) {
@@ -97,7 +132,7 @@ inline result<topo::graph> read_topology(const topology_input& input) {
   for (const std::string& place : from) {
     discover_options options;
     options.host = !input.host.empty() ? input.host : place == "live" ? detail::name_of_this_host() : options.host;
-    auto part = place == "live" ? sysfs{input.root}.read(options) : from_file(place, options);
+    auto part = place == "live" ? live_machine{input.root}.read(options) : from_file(place, options);
     if (!part) return std::move(part).error();
     parts.push_back(std::move(*part));
   }
@@ -115,10 +150,13 @@ inline result<topo::graph> read_topology(const topology_input& input) {
 inline int run_topo(std::span<const std::string_view> args, sink out, sink err) {
   detail::topo_options o;
   CLI::App cli("Shows what a machine, a file or a description holds: devices, links, expected rates.", "topo");
-  cli.add_option("--from", o.input.from,
-                 "a file: NCCL topology XML, this program's JSON, a recorded machine and others, told by its content; "
-                 "or 'live' "
-                 "for this machine (default). May be given several times: what the sources say is merged")
+  cli.footer("\n'topocoll topo diff A B' compares two topologies, 'topocoll topo check' names the odd one out.");
+  cli.add_option(
+         "--from", o.input.from,
+         "a file, told by its content: XML of NCCL or hwloc, what nvidia-smi, rocm-smi, lspci, ibnetdiscover and "
+         "others print, Slurm's topology, a cluster file, this program's JSON or recording "
+         "(docs/formats/inputs.md); or 'live' for this machine (default). May be given several times: what the "
+         "sources say is merged")
       ->type_name("FILE|live")
       ->allow_extra_args(false);
   cli.add_option("--fabric", o.input.fabric,
@@ -126,28 +164,53 @@ inline int run_topo(std::span<const std::string_view> args, sink out, sink err) 
       ->type_name("SPEC")
       ->allow_extra_args(false);
   auto* tree = cli.add_flag("--tree", o.tree, "a tree for people (default)");
-  auto* json = cli.add_flag("--json", o.json, "JSON, schema topocoll.topology/1, with counts in the field \"summary\"");
-  auto* dot = cli.add_flag("--dot", o.dot, "a drawing for Graphviz: topocoll topo --dot | dot -Tsvg");
+  bool json = false, dot = false, svg = false, matrix = false, affinity = false, nccl = false, conf = false,
+       yaml = false;
+  std::vector<CLI::Option*> forms = {
+      cli.add_flag("--json", json, "JSON, schema topocoll.topology/1, with counts in the field \"summary\""),
+      cli.add_flag("--svg", svg, "a picture that any browser opens"),
+      cli.add_flag("--dot", dot, "a drawing for Graphviz: topocoll topo --dot | dot -Tsvg"),
+      cli.add_flag("--matrix", matrix, "path classes of one host as nvidia-smi topo -m prints them"),
+      cli.add_flag("--affinity", affinity, "the NIC that each GPU should use, and NICs that no GPU is near to"),
+      cli.add_flag("--nccl-xml", nccl, "one host as a topology file for NCCL_TOPO_FILE"),
+      cli.add_flag("--slurm", conf, "the network as Slurm's topology.conf"),
+      cli.add_flag("--slurm-yaml", yaml, "the network and its NVLink domains as Slurm's topology.yaml")};
   auto* paths =
       cli.add_flag("--paths", o.paths,
                    "path class and expected rate of every pair of GPUs, NICs and memories, and why; of every kind of "
                    "pair when there are several hosts. With --tree or --json both");
   cli.add_flag("--nvb", o.routes.nvb, "in --paths, let GPUs relay over NVLink")->needs(paths);
   cli.add_flag("--pxn", o.routes.pxn, "in --paths, let GPUs use the NIC of an NVLink peer")->needs(paths);
+  cli.add_option("--only", o.only_host, "the host that --matrix and --nccl-xml are about, when there are several")
+      ->type_name("HOST");
   cli.add_flag("--all", o.everything, "in the tree, every device and every host; nothing summed up");
   cli.add_flag("--unicode", o.unicode, "in the tree, box-drawing characters");
   cli.add_option("--output", o.output, "write to this file instead of standard output; it is never seen half written")
       ->type_name("FILE");
-  cli.add_option("--record", o.record,
-                 "write what this machine tells to a file that --from reads anywhere (addresses masked), and stop")
-      ->type_name("FILE")
-      ->excludes(json, dot, tree, paths);
+  auto* record =
+      cli.add_option("--record", o.record,
+                     "write what this machine tells to a file that --from reads anywhere (addresses masked), and stop")
+          ->type_name("FILE")
+          ->excludes(tree, paths);
   cli.add_option("--root", o.input.root, "root of the file system that 'live' reads, for containers")->type_name("DIR");
   cli.add_option("--host", o.input.host, "name for a host whose source does not name it")->type_name("NAME");
-  json->excludes(dot, tree);
-  dot->excludes(tree, paths);
+  for (std::size_t i = 0; i < forms.size(); ++i) {
+    forms[i]->excludes(tree);
+    record->excludes(forms[i]);
+    if (i != 0) forms[i]->excludes(paths);  // JSON has room for both
+    for (std::size_t j = 0; j < i; ++j) forms[i]->excludes(forms[j]);
+  }
   if (const auto done = parse(cli, args, out, err)) return *done;
 
+  o.form = json       ? detail::topo_form::json
+           : dot      ? detail::topo_form::dot
+           : svg      ? detail::topo_form::svg
+           : matrix   ? detail::topo_form::matrix
+           : affinity ? detail::topo_form::affinity
+           : nccl     ? detail::topo_form::nccl_xml
+           : conf     ? detail::topo_form::slurm_conf
+           : yaml     ? detail::topo_form::slurm_yaml
+                      : detail::topo_form::tree;
   if (!o.record.empty()) {
     const auto told = detail::recording_of(o.input);
     if (!told) return complain(err, told.error());
@@ -156,12 +219,13 @@ inline int run_topo(std::span<const std::string_view> args, sink out, sink err) 
   }
   const auto g = read_topology(o.input);
   if (!g) return complain(err, g.error());
-  const std::string answer = detail::topo_answer(*g, o);
+  const auto answer = detail::topo_answer(*g, o);
+  if (!answer) return complain(err, answer.error());
   if (o.output.empty()) {
-    out(answer);
+    out(*answer);
     return exit_ok;
   }
-  if (const auto written = io::write_file(o.output, answer); !written) return complain(err, written.error());
+  if (const auto written = io::write_file(o.output, *answer); !written) return complain(err, written.error());
   return exit_ok;
 }
 

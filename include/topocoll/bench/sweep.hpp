@@ -149,9 +149,12 @@ class sweep {
 
   [[nodiscard]] result<void> once(const buffers& b, std::uint64_t count) {
     if (at_ != nullptr) at_->call.store(at_->call.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
-    auto ran = comm_.run(config_.collective, config_.root, b.in, b.out, count, config_.type, options());
+    const call_options how = options();
+    const bool last =
+        config_.timeout && how.timeout < longest_call;  // the call may take what is left of the size's time
+    auto ran = comm_.run(config_.collective, config_.root, b.in, b.out, count, config_.type, how);
     // What the wait says of the peers is beside the point when the time for this size is over.
-    if (config_.timeout && until_.passed() && (ran || ran.error().code == errc::timed_out))
+    if (ran ? config_.timeout && until_.passed() : last && ran.error().code == errc::timed_out)
       return fail(errc::timed_out,
                   std::string(topocoll::to_string(config_.collective)) + " of " + topocoll::to_string(size_) +
                       " took longer than " + topocoll::to_string(*config_.timeout) + " on rank " +

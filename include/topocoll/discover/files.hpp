@@ -16,6 +16,7 @@
 #include <topocoll/discover/lspci_graph.hpp>
 #include <topocoll/discover/matrix_graph.hpp>
 #include <topocoll/discover/nccl_xml.hpp>
+#include <topocoll/discover/netq_json.hpp>
 #include <topocoll/discover/nvlink_graph.hpp>
 #include <topocoll/discover/recording.hpp>
 #include <topocoll/discover/rocm_graph.hpp>
@@ -158,10 +159,12 @@ std::span<const text_kind> text_kinds() {
        [](text t, name f, options o) {
          return detail::parsed([](text x, name y) { return read::parse_ibnetdiscover(x, y); }, t, f, o);
        }},
+      {"NetQ's topology graph", [](text t) { return looks_like_netq(t); },
+       [](text t, name f, options) { return fragment_of_netq(t, f); }},
       {"lldpctl JSON", [](text t) { return read::looks_like_lldp(t); },
        [](text t, name f, options o) { return fragment_of_lldp_json(t, f, o); }},
       {"cluster files (TOML)", [](text t) { return read::looks_like_cluster_file(t); },
-       [](text t, name f, options o) { return fragment_of_cluster_toml(t, f, o); }},
+       [](text t, name f, options o) { return fragment_of_cluster_toml(t, f, o, &from_text<>); }},
       {"Slurm's topology.conf", [](text t) { return read::looks_like_slurm_topology(t); },
        [](text t, name f, options o) {
          return detail::parsed([](text x, name y) { return read::parse_slurm_topology(x, y); }, t, f, o);

@@ -57,5 +57,6 @@ template <class = void>
 
 }}  // namespace topocoll::v0
 
+#include <topocoll/integrate/detail/slurm_blocks.hpp>
 #include <topocoll/integrate/detail/slurm_text.hpp>
 #include <topocoll/integrate/detail/slurm_tree.hpp>

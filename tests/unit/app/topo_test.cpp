@@ -277,3 +277,58 @@ TEST(topo_command, records_this_machine_so_that_it_replays_to_the_same_graph) {
   EXPECT_EQ(both.code, app::exit_unable);
   EXPECT_EQ(std::ranges::count(both.err, '\n'), 1) << both.err;
 }
+
+TEST(topo_forms, write_files_that_read_back_as_the_same_devices) {
+  const folder here;
+  const auto counts = [&](const std::string& file) {
+    const answer a = run({"--from", file, "--json"});
+    EXPECT_EQ(a.code, 0) << a.err;
+    return parsed(a.out)["summary"];
+  };
+  const std::string_view box = "dgx-h100:nodes=1,detail=full";
+  const io::json whole = parsed(run({"--fabric", box, "--json"}).out)["summary"];
+  const answer xml = run({"--fabric", box, "--nccl-xml"});
+  ASSERT_EQ(xml.code, 0) << xml.err;
+  const io::json again = counts(here.write("box", xml.out));
+  for (const char* what : {"gpus", "nics", "numa_domains", "nvswitches"}) EXPECT_EQ(again[what], whole[what]) << what;
+
+  const answer matrix = run({"--fabric", box, "--matrix"});
+  ASSERT_EQ(matrix.code, 0) << matrix.err;
+  const io::json rows = counts(here.write("matrix", matrix.out));
+  EXPECT_EQ(rows["gpus"], whole["gpus"]);
+  EXPECT_EQ(rows["nics"], whole["nics"]);
+
+  for (const char* form : {"--slurm", "--slurm-yaml"}) {
+    const answer conf = run({"--fabric", "dgx-h100:nodes=8,pods=2", form});
+    ASSERT_EQ(conf.code, 0) << conf.err;
+    EXPECT_EQ(counts(here.write("conf", conf.out))["hosts"], 8) << form;
+  }
+}
+
+TEST(topo_forms, draw_a_picture_that_stands_alone) {
+  const answer a = run({"--fabric", "dgx-h100:nodes=2", "--svg"});
+  EXPECT_EQ(a.code, 0) << a.err;
+  EXPECT_EQ(a.out.rfind("<svg", 0), 0U) << a.out.substr(0, 80);
+  EXPECT_EQ(a.out.find("<script"), std::string::npos);
+}
+
+TEST(topo_forms, tell_which_nic_each_gpu_should_use) {
+  const answer text = run({"--fabric", "dgx-h100:nodes=1", "--affinity"});
+  EXPECT_EQ(text.code, 0) << text.err;
+  EXPECT_NE(text.out.find("8 rails, at most 1 GPU on one NIC"), std::string::npos) << text.out;
+  const io::json document = parsed(run({"--fabric", "dgx-h100:nodes=1", "--json"}).out);
+  EXPECT_EQ(document["affinity"]["rails"], 8);
+  EXPECT_EQ(document["affinity"]["gpus"].size(), 8U);
+  EXPECT_EQ(document["affinity"]["gpus"][3]["class"], "PIX");
+}
+
+TEST(topo_forms, ask_which_host_is_meant_and_exclude_each_other) {
+  const answer many = run({"--fabric", "dgx-h100:nodes=2", "--nccl-xml"});
+  EXPECT_EQ(many.code, 2);
+  EXPECT_EQ(many.out, "");
+  EXPECT_NE(many.err, "");
+  EXPECT_EQ(run({"--fabric", "dgx-h100:nodes=2", "--matrix", "--only", "node1"}).code, 0);
+  EXPECT_EQ(run({"--fabric", "dgx-h100:nodes=1", "--svg", "--dot"}).code, 2);
+  EXPECT_EQ(run({"--fabric", "dgx-h100:nodes=1", "--svg", "--paths"}).code, 2);
+  EXPECT_EQ(run({"--fabric", "dgx-h100:nodes=1", "--json", "--paths"}).code, 0);
+}

@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <fstream>
 #include <string>
+#include <unistd.h>
 #include <topocoll/discover/cluster_toml.hpp>
 #include <topocoll/discover/describe.hpp>
 #include <topocoll/topo/groups.hpp>

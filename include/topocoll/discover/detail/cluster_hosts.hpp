@@ -40,7 +40,6 @@ class cluster_host_builder {
     bytes_per_second rate{};
     trust how = trust::assumed;
     std::string reason;
-    bool stand_in = false;  ///< `host_stands` made it last, so its inner link may follow the cable
   };
   /// One host, in the order of the file.
   struct placed_host {
@@ -82,7 +81,6 @@ class cluster_host_builder {
         p.rate = rate;
         p.how = told ? trust::reported : trust::assumed;
         if (!told) p.reason = file_ + " tells no rate; taken as 10 Gbit/s, as NCCL does for a port that tells none";
-        p.stand_in = true;
         set_inner(p);
         ports_.push_back(std::move(p));
       }
@@ -91,7 +89,8 @@ class cluster_host_builder {
   }
   /// An adapter that the file names is no stand-in.
   void name_adapter(const port& p, const std::string& name) {
-    for (const node_id v : {p.nic, p.at}) {
+    const node_id both[] = {p.nic, p.at};
+    for (const node_id v : both) {
       topo::node& n = out_.nodes[v.value];
       n.key = n.host + (v == p.nic ? "/nic:" + name : "/net:" + name + "/1");
       n.name = name;

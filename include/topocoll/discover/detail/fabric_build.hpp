@@ -12,6 +12,8 @@
 #include <topocoll/core/sequence.hpp>
 #include <topocoll/core/units.hpp>
 #include <topocoll/core/units_text.hpp>
+#include <topocoll/discover/detail/keys.hpp>
+#include <topocoll/discover/detail/tally.hpp>
 #include <topocoll/discover/link_rates.hpp>
 #include <topocoll/topo/graph.hpp>
 
@@ -147,6 +149,34 @@ class host_stands {
  private:
   topo::fragment& f_;
   std::vector<std::size_t> internal_;
+};
+
+/// Names in a file can look like keys of other nodes, or name one port twice: both are kept, and told.
+inline void settle(topo::fragment& f, const std::string& file) {
+  tally told;
+  make_keys_unique(f, {}, told);
+  told.report(file, f.findings);
+}
+
+/// Numbers names, in alphabetical order.
+class name_index {
+ public:
+  explicit name_index(std::vector<const std::string*> all) : all_(std::move(all)) {
+    seq::sort(all_, [](const std::string* a, const std::string* b) { return *a < *b; });
+    std::size_t kept = 0;
+    for (std::size_t i = 0; i < all_.size(); ++i)
+      if (i == 0 || *all_[i] != *all_[kept - 1]) all_[kept++] = all_[i];
+    all_.resize(kept);
+  }
+  [[nodiscard]] std::size_t size() const { return all_.size(); }
+  /// Precondition: `name` was among them.
+  [[nodiscard]] std::size_t operator()(const std::string& name) const {
+    return static_cast<std::size_t>(
+        seq::lower_bound_by(all_, name, [](const std::string* s) -> const std::string& { return *s; }) - all_.begin());
+  }
+
+ private:
+  std::vector<const std::string*> all_;
 };
 
 }}}  // namespace topocoll::v0::detail

@@ -9,7 +9,6 @@
 #include <vector>
 #include <topocoll/core/sequence.hpp>
 #include <topocoll/discover/detail/fabric_build.hpp>
-#include <topocoll/discover/detail/slurm_build.hpp>
 #include <topocoll/discover/slurm_graph.hpp>
 
 namespace topocoll { inline namespace v0 {

@@ -291,6 +291,7 @@ void matrix_builder<Deferred>::add_domains() {
       n.key = host_ + "/numa:of-" + label;
       n.name = "NUMA of " + label;
       n.how = trust::assumed;
+      n.facts.emplace_back("stand_in", "cpu");
       n.reason = d.processors.empty()
                      ? "no NUMA number is told; taken as a domain because nothing or SYS joins it to others"
                      : "no NUMA number is told; taken as the domain of processors " + d.processors;
@@ -299,7 +300,10 @@ void matrix_builder<Deferred>::add_domains() {
     }
     const std::string memory = n.key.substr(host_.size() + 6);
     d.node = out_.add(std::move(n));
-    if (d.number || gpus) add_memory(out_, d.node, host_ + "/memory:" + memory, "memory " + memory);
+    if (d.number || gpus) {
+      add_memory(out_, d.node, host_ + "/memory:" + memory, "memory " + memory);
+      if (!d.number) out_.nodes.back().facts.emplace_back("stand_in", "host_memory");
+    }
   }
   for (std::size_t a = 0; a < domains_.size(); ++a)
     for (std::size_t b = a + 1; b < domains_.size(); ++b)

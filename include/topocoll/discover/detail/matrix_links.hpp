@@ -34,6 +34,7 @@ node_id matrix_builder<Deferred>::add_switch(std::size_t first, level l, node_id
   n.numa = out_.nodes[above.value].numa;
   n.how = trust::derived;
   n.reason = std::string("invented: stands for the bridges that make paths ") + word_of(l);
+  n.facts.emplace_back("stand_in", "pcie_switch");
   const node_id id = out_.add(std::move(n));
   join_pcie(id, above);
   return id;
@@ -100,8 +101,8 @@ void matrix_builder<Deferred>::add_port(std::size_t i) {
   port.host = host_;
   port.index = nic.index;
   port.numa = nic.numa;
-  port.how = nic.how;
-  port.reason = nic.reason;
+  port.how = trust::assumed;
+  port.reason = "the matrix tells no ports of adapters; taken as port 1";
   topo::link l;
   l.from = node_[i];
   l.to = out_.add(std::move(port));

@@ -151,6 +151,7 @@ class nccl_builder {
   std::vector<std::size_t> gpu_of_function_;  // no_function where it is none
   std::vector<pair_links> pairs_;
   std::vector<switch_links> to_switch_;
+  std::vector<switch_links> to_cpu_;  // of GPUs whose NVLinks end in their processor, as on POWER9
 };
 
 template <class Deferred>

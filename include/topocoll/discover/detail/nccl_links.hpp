@@ -43,7 +43,8 @@ void nccl_builder<Deferred>::add_port(const std::string& host, std::optional<std
   port.numa = numa;
   port.facts = n.facts;
   if (is_virtual_interface(name)) {
-    port.facts.emplace_back("virtual", "1");
+    if (seq::find_by(port.facts, "virtual", &std::pair<std::string, std::string>::first) == port.facts.end())
+      port.facts.emplace_back("virtual", "1");
     seq::sort(port.facts);
     tally_.add(severity::note, "the interface is one that the host made up: no cable belongs to it", name,
                "leave it out with NCCL_SOCKET_IFNAME");
@@ -211,6 +212,10 @@ void nccl_builder<Deferred>::collect(std::size_t from, const read::nccl_link& l,
     pairs_.push_back({std::min(from, to), std::max(from, to), kind, forth ? count : 0, forth ? 0 : count, l.line});
     return;
   }
+  if (l.class_code && *l.class_code == read::pci_class_nvlink_to_cpu) {
+    to_cpu_.push_back({from, kind, count});
+    return;
+  }
   if (switch_class || hidden) {
     if (to_switch_.empty() || to_switch_.back().gpu != from || to_switch_.back().kind != kind)
       to_switch_.push_back({from, kind, 0});
@@ -259,6 +264,11 @@ void nccl_builder<Deferred>::add_gpu_links() {
                      : "only one of " + who + " tells of the links between them",
            std::to_string(p.forth) + " and " + std::to_string(p.back),
            "look for a link that is down: nvidia-smi nvlink -s");
+      // The graph has the lesser count; the other is kept where it was told.
+      if (told != 0)
+        out_.nodes[(p.forth > p.back ? a : b).node.value].facts.emplace_back(
+            std::string(to_string(p.kind)) + "_more",
+            std::to_string(std::max(p.forth, p.back)) + " to " + to_string((p.forth > p.back ? b : a).address));
     }
     if (!rate.known)
       tally_.add(severity::warning,
@@ -289,6 +299,13 @@ void nccl_builder<Deferred>::add_gpu_links() {
       l.to = id;
       out_.join(l);
     }
+  }
+  for (const switch_links& s : to_cpu_) {
+    const gpu& g = gpus_[s.gpu];
+    topo::link l = gpu_link(s.kind, rate_of(g, s.kind), s.count);
+    l.from = g.node;
+    l.to = cpus_[g.cpu];
+    out_.join(l);
   }
   for (const gpu& g : gpus_) {
     if (!g.says) continue;

@@ -11,6 +11,8 @@
 #include <vector>
 #include <topocoll/core/sequence.hpp>
 #include <topocoll/discover/detail/sysfs_build.hpp>
+#include <topocoll/discover/link_rates.hpp>
+#include <topocoll/read/ib_speed.hpp>
 
 namespace topocoll { inline namespace v0 { namespace detail {
 
@@ -155,7 +157,10 @@ void sysfs_builder<Deferred>::add_ports(const pci_links& links) {
                    "a port is not active; it carries nothing, and the rate that it shows means nothing",
                    label + " (" + p.state + ")", "look at cable, switch port and subnet manager");
       } else if (p.rate && p.rate->rate.value > 0) {
+        // The kernel calls a link by its signalling rate up to QDR; the data take what the line coding leaves of it.
+        const auto data = infiniband_data_rate(read::ib_speed_named(p.rate->speed), p.rate->lanes);
         l.current = l.capacity = p.rate->rate;
+        if (p.layer == "InfiniBand" && data.value > 0 && data < p.rate->rate) l.capacity = data;
         l.lanes = p.rate->lanes;
         l.how = trust::reported;
       } else {

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 #include <topocoll/core/sequence.hpp>
-#include <topocoll/integrate/detail/slurm_tree.hpp>
+#include <topocoll/integrate/detail/slurm_parts.hpp>
 #include <topocoll/integrate/slurm_topology.hpp>
 #include <topocoll/topo/groups.hpp>
 

@@ -12,7 +12,8 @@ namespace topocoll { inline namespace v0 { namespace detail {
 
 /// Least number of inserted, deleted, replaced or swapped neighbouring letters that turn `a` into `b`.
 /// Cost: O(|a| |b|). Source: optimal string alignment, the restricted form of Damerau's distance (CACM 7(3), 1964).
-[[nodiscard]] inline std::size_t edit_distance(std::string_view a, std::string_view b) {
+template <class = void>
+[[nodiscard]] std::size_t edit_distance(std::string_view a, std::string_view b) {
   std::vector<std::size_t> before(b.size() + 1);
   std::vector<std::size_t> last(b.size() + 1);
   std::vector<std::size_t> now(b.size() + 1);
@@ -31,7 +32,8 @@ namespace topocoll { inline namespace v0 { namespace detail {
 
 /// The first of `names` that is nearest to `word`; empty when none is within a third of the longer one's letters.
 /// Words above 64 letters are not compared.
-[[nodiscard]] inline std::string_view nearest(std::string_view word, std::span<const std::string_view> names) {
+template <class = void>
+[[nodiscard]] std::string_view nearest(std::string_view word, std::span<const std::string_view> names) {
   if (word.size() > 64) return {};
   std::string_view best;
   std::size_t least = 0;

@@ -2,7 +2,9 @@
 #pragma once
 // Links between two nodes as one, two such bundles compared, and their figures in words.
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 #include <topocoll/core/finding.hpp>
@@ -13,7 +15,7 @@
 #include <topocoll/topo/graph.hpp>
 #include <topocoll/topo/words.hpp>
 
-namespace topocoll { inline namespace v0 { namespace topo { namespace detail {
+namespace topocoll { inline namespace v0 { namespace topo { namespace detail { namespace sameness {
 
 /// What leaves a node, sorted by the other end and the kind.
 template <class = void>
@@ -51,6 +53,20 @@ template <class = void>
   }
   all.resize(kept);
   return all;
+}
+
+/// "PCIe link", "cable", …: what a link of a kind is called in a sentence.
+[[nodiscard]] constexpr const char* link_word(link_kind k) {
+  constexpr const char* words[] = {"PCIe link",
+                                   "NVLink connection",
+                                   "XGMI connection",
+                                   "chip-to-chip link",
+                                   "inter-socket link",
+                                   "memory link",
+                                   "internal link",
+                                   "cable",
+                                   "cable"};
+  return words[static_cast<std::size_t>(k)];
 }
 
 /// The rate by which people know a bundle: the line rate if it is told, else what models use.
@@ -116,4 +132,4 @@ template <class = void>
   return b.capacity < a.capacity ? relation::slower : relation::faster;
 }
 
-}}}}  // namespace topocoll::v0::topo::detail
+}}}}}  // namespace topocoll::v0::topo::detail::sameness

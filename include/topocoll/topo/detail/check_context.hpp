@@ -16,7 +16,7 @@
 #include <topocoll/topo/graph.hpp>
 #include <topocoll/topo/words.hpp>
 
-namespace topocoll { inline namespace v0 { namespace topo { namespace detail {
+namespace topocoll { inline namespace v0 { namespace topo { namespace detail { namespace sameness {
 
 /// The value that more than half of the entries have; `found` is false when none has.
 struct majority {
@@ -129,9 +129,10 @@ void check_links(check_context& c) {
         for (const link_id other : g.out_links(end))
           told = told || (is_cable(g.at(other).kind) && c.named_links[other.value] != 0);
     if (told) continue;
-    const std::string ends = "the " + std::string(is_cable(l.kind) ? "cable" : to_string(l.kind)) +
-                             (is_cable(l.kind) ? "" : " link") + " between " + c.name(l.from) + " and " + c.name(l.to);
+    const std::string ends =
+        std::string("the ") + link_word(l.kind) + " between " + c.name(l.from) + " and " + c.name(l.to);
     const auto text = [&](bytes_per_second r) { return is_cable(l.kind) ? bits_text(r) : to_string(r); };
+    if (l.capacity.value <= 0 && l.kind == link_kind::internal) continue;  // a port that is down, told with its host
     if (l.capacity.value <= 0) {
       c.say("dead link", severity::fault, c.ends(l.from, l.to), ends + " carries nothing",
             l.nominal ? "both ends can do " + text(*l.nominal) : l.reason, "look at both ends and what is between");
@@ -147,4 +148,4 @@ void check_links(check_context& c) {
   }
 }
 
-}}}}  // namespace topocoll::v0::topo::detail
+}}}}}  // namespace topocoll::v0::topo::detail::sameness

@@ -12,7 +12,7 @@
 #include <topocoll/topo/detail/diff_impl.hpp>
 #include <topocoll/topo/detail/shape.hpp>
 
-namespace topocoll { inline namespace v0 { namespace topo { namespace detail {
+namespace topocoll { inline namespace v0 { namespace topo { namespace detail { namespace sameness {
 
 /// What a switch of the network carries.
 struct switch_load {
@@ -148,8 +148,15 @@ class fabric_checker {
 
   /// Everything between two tiers, for each set of switches that cables or a common pod join.
   void tier(node_kind low_kind, node_kind high_kind) {
-    const std::vector<node_id> lows = c_.g.all(low_kind);
-    const std::vector<node_id> highs = c_.g.all(high_kind);
+    std::vector<node_id> lows = c_.g.all(low_kind);
+    std::vector<node_id> highs = c_.g.all(high_kind);
+    // A switch without any cable was heard of, not seen; one that is joined to its own tier has another way.
+    const auto strange = [&](node_id v) {
+      const auto out = c_.g.out_links(v);
+      return out.empty() || seq::any_of(out, [&](link_id e) { return c_.g.at(c_.g.head(e)).kind == c_.g.at(v).kind; });
+    };
+    std::erase_if(lows, strange);
+    std::erase_if(highs, [&](node_id v) { return c_.g.out_links(v).empty() ? false : strange(v); });
     if (lows.empty() || highs.empty()) return;
     std::vector<pair_of_tiers> pairs;
     std::vector<std::uint32_t> degree(c_.g.node_count(), 0);
@@ -423,4 +430,4 @@ class fabric_checker {
   std::vector<node_id> switches_;
 };
 
-}}}}  // namespace topocoll::v0::topo::detail
+}}}}}  // namespace topocoll::v0::topo::detail::sameness

@@ -16,7 +16,7 @@
 #include <topocoll/topo/detail/match.hpp>
 #include <topocoll/topo/detail/shape.hpp>
 
-namespace topocoll { inline namespace v0 { namespace topo { namespace detail {
+namespace topocoll { inline namespace v0 { namespace topo { namespace detail { namespace sameness {
 
 /// Compares the hosts of a graph with each other and the devices in each.
 template <class = void>
@@ -31,7 +31,9 @@ class host_checker {
     right_.structure = left_.structure;
     right_.near = left_.near;
     right_.model = left_.model;
-    for (std::uint32_t h = 0; h < c_.hosts.hosts.size(); ++h) all_.push_back(looks_of(h));
+    // Links below their best are named by themselves; beside that, hosts look as they should.
+    const std::vector<std::uint64_t> meant = colours_of(c_.g, c_.hosts, {3, true, seen_figures::best});
+    for (std::uint32_t h = 0; h < c_.hosts.hosts.size(); ++h) all_.push_back(looks_of(h, meant));
     seq::sort(all_, [](const looks& x, const looks& y) {
       if (x.family != y.family) return x.family < y.family;
       return x.shape != y.shape ? x.shape < y.shape : x.host < y.host;
@@ -55,8 +57,8 @@ class host_checker {
   [[nodiscard]] const group& host(std::uint32_t h) const { return c_.hosts.hosts[h]; }
 
   /// Siblings have GPUs and NICs of the same models, in whatever number.
-  [[nodiscard]] looks looks_of(std::uint32_t h) const {
-    looks l{0, detail::shape_of(host(h), left_.exact), h, 0, 0};
+  [[nodiscard]] looks looks_of(std::uint32_t h, const std::vector<std::uint64_t>& colours) const {
+    looks l{0, sameness::shape_of(host(h), colours), h, 0, 0};
     std::vector<std::uint64_t> models;
     for (const node_id v : host(h).nodes) {
       const node_kind kind = c_.g.at(v).kind;
@@ -102,13 +104,16 @@ class host_checker {
   void check_family(const group_of_looks& family) {
     std::vector<std::uint64_t> shapes;
     for (const looks& l : family) shapes.push_back(l.shape);
-    const majority most = majority_of(shapes);
+    majority most = majority_of(shapes);
+    const std::size_t second = second_of(shapes, most.value);
+    most.found = most.found || (most.count >= 3 &&
+                                (most.count >= 3 * second || (2 * most.count == family.size() && most.count > second)));
     if (most.count == family.size()) {
       within(family[0].host, family.size());
       return;
     }
     if (family.size() == 2) {
-      compare(family[0].host, family[1].host, "");
+      compare(std::min(family[0].host, family[1].host), std::max(family[0].host, family[1].host), "");
       for (const looks& l : family) within(l.host, 1);
       return;
     }
@@ -123,13 +128,21 @@ class host_checker {
         }
       c_.say("shapes", severity::note, host(family[0].host).name,
              std::to_string(family.size()) + " hosts of one kind look " + std::to_string(kinds.size()) +
-                 " ways, none of them that of more than half: nobody can tell which is right",
+                 " ways, none of them usual: nobody can tell which is right",
              listed(kinds), "compare two of them with topocoll topo diff");
       return;
     }
     const looks* reference = nullptr;
-    for (const looks& l : family)
-      if (reference == nullptr && l.shape == most.value) reference = &l;
+    std::size_t fewest = 0;
+    for (const looks& l : family) {
+      if (l.shape != most.value) continue;
+      const std::size_t named = named_links_of(l.host);
+      if (reference == nullptr || named < fewest) {
+        reference = &l;
+        fewest = named;
+      }
+      if (fewest == 0) break;
+    }
     within(reference->host, most.count);
     const std::string others = std::to_string(most.count) + " of " + std::to_string(family.size()) + " hosts";
     for (std::size_t i = 0; i < family.size();) {
@@ -138,6 +151,18 @@ class host_checker {
       if (family[i].shape != most.value) odd(family, i, end, *reference, others);
       i = end;
     }
+  }
+
+  [[nodiscard]] std::size_t named_links_of(std::uint32_t h) const {
+    std::size_t n = 0;
+    for (const node_id v : host(h).nodes)
+      for (const link_id e : c_.g.out_links(v)) n += c_.named_links[e.value];
+    return n;
+  }
+  /// How many hosts look the most usual way but one.
+  [[nodiscard]] static std::size_t second_of(std::vector<std::uint64_t> shapes, std::uint64_t most) {
+    std::erase(shapes, most);
+    return majority_of(std::move(shapes)).count;
   }
 
   void odd(const group_of_looks& family, std::size_t first, std::size_t end, const looks& reference,
@@ -258,8 +283,7 @@ class host_checker {
     const node_id from = x.b ? l.from : node_id{left_.match[l.from.value]};
     const node_id to = x.b ? l.to : node_id{left_.match[l.to.value]};
     const std::string what =
-        std::string("the ") + (is_cable(l.kind) ? "cable" : to_string(l.kind)) +
-        (is_cable(l.kind) ? " of " : " link of ") + label_of(c_.g.at(from)) + " of " + y.name +
+        std::string("the ") + link_word(l.kind) + " of " + label_of(c_.g.at(from)) + " of " + y.name +
         (c_.hosts.host_of[to.value] == no_place ? " to " + c_.name(to) : " to " + label_of(c_.g.at(to)));
     const std::string where = c_.ends(from, to);
     if (!x.a || !x.b) {
@@ -268,7 +292,7 @@ class host_checker {
       return;
     }
     const relation r = relate(*x.a, *x.b, c_.o.tolerance);
-    if (c_.named(from, to)) {
+    if (c_.named(from, to) || c_.named(x.a->from, x.a->to)) {  // the link itself was named
       words_.push_back(what);
       return;
     }
@@ -402,52 +426,63 @@ class host_checker {
   void fewer_nvlinks(const std::vector<sibling>& list, severity level, const std::string& so) {
     by_model(list, [&](const std::vector<sibling>& all) {
       std::uint32_t most = 0;
-      for (const sibling& s : all) most = std::max(most, s.peers);
       std::vector<std::uint64_t> counts;
-      for (const sibling& s : all) counts.push_back(s.peers);
-      const majority usual = majority_of(counts);
-      const std::uint64_t expected = usual.found ? usual.value : most;
-      if (!usual.found && all.size() > 2) return;  // a mesh may give its GPUs different numbers
       for (const sibling& s : all) {
-        bool known = false;
-        for (const bundle& b : bundles_from(c_.g, {s.node}))
-          known = known || ((b.kind == link_kind::nvlink || b.kind == link_kind::xgmi) && c_.named(b.from, b.to));
+        most = std::max(most, s.peers);
+        counts.push_back(s.peers);
+      }
+      const majority usual = majority_of(counts);
+      if (!usual.found && list.size() > 2) return;
+      const std::uint64_t expected = usual.found ? usual.value : most;
+      for (const sibling& s : all) {
+        bool known = false, plane = false, xgmi = false;
+        for (const bundle& b : bundles_from(c_.g, {s.node})) {
+          if (b.kind != link_kind::nvlink && b.kind != link_kind::xgmi) continue;
+          known = known || c_.named(b.from, b.to);
+          plane = plane || c_.g.at(b.to).kind == node_kind::nvswitch;
+          xgmi = xgmi || b.kind == link_kind::xgmi;
+        }
         if (s.peers >= expected || known) continue;
-        c_.say("sibling", level, c_.g.at(node_id{s.node}).key,
-               c_.name({s.node}) + " has " + std::to_string(s.peers) + " NVLinks up, its siblings have " +
+        // A mesh may give its GPUs different numbers by design.
+        const bool clear = plane || 4 * usual.count >= 3 * all.size();
+        const char* word = xgmi ? " XGMI links" : " NVLinks";
+        c_.say("sibling", clear ? level : severity::note, c_.g.at(node_id{s.node}).key,
+               c_.name({s.node}) + " has " + std::to_string(s.peers) + word + " up, its siblings have " +
                    std::to_string(expected) + so,
                std::to_string(usual.count) + " of " + std::to_string(all.size()) + " GPUs have " +
                    std::to_string(expected),
-               "look at nvidia-smi nvlink -s and at the system log");
+               xgmi ? "look at rocm-smi --showtopo and at the system log"
+                    : "look at nvidia-smi nvlink -s and at the system log");
       }
     });
   }
 
+  /// A port that says so, or whose adapter reaches nothing through it.
+  [[nodiscard]] bool is_down(node_id port) const {
+    if (says_down(c_.g.at(port))) return true;
+    for (const link_id e : c_.g.out_links(port))
+      if (c_.g.at(e).kind == link_kind::internal && c_.g.at(e).capacity.value <= 0) return true;
+    return false;
+  }
+
   void ports_down(std::uint32_t h, severity level, const std::string& so) {
-    std::size_t up = 0;
-    for (const node_id v : host(h).nodes)
-      up += c_.g.at(v).kind == node_kind::nic_port && fact_of(c_.g.at(v), "state") != nullptr && !says_down(c_.g.at(v))
-                ? 1
-                : 0;
     for (const node_id v : host(h).nodes) {
       const node& n = c_.g.at(v);
-      if (n.kind != node_kind::nic_port || !says_down(n)) continue;
-      // Nothing plugged in and nothing else up: a port that nobody uses.
-      const bool wanted = up > 0 && (plugged(v.value) || like_one_that_is_up(h, v));
+      if (n.kind != node_kind::nic_port || !is_down(v)) continue;
+      std::size_t up = 0, all = 0;  // ports of the same model
+      for (const node_id w : host(h).nodes) {
+        if (c_.g.at(w).kind != node_kind::nic_port || left_.model[w.value] != left_.model[v.value]) continue;
+        ++all;
+        up += is_down(w) ? 0 : 1;
+      }
+      // Every other port of a card is often unused; one that is plugged in, or down beside most of its like, is not.
+      const bool wanted = up > 0 && (plugged(v.value) || 2 * up > all);
+      const std::string* state = fact_of(n, "state");
       c_.say("port down", wanted ? level : severity::note, n.key, "port " + c_.name(v) + " is down" + so,
-             "state: " + *fact_of(n, "state") + "; " + std::to_string(up) + " ports of the host are up",
+             (state != nullptr ? "state: " + *state + "; " : std::string()) + std::to_string(up) + " of " +
+                 std::to_string(all) + " such ports of the host are up",
              wanted ? "look at the cable and at the switch port" : "");
     }
-  }
-  [[nodiscard]] bool like_one_that_is_up(std::uint32_t h, node_id port) const {
-    std::size_t up = 0, all = 0;
-    for (const node_id v : host(h).nodes) {
-      const node& n = c_.g.at(v);
-      if (n.kind != node_kind::nic_port || left_.model[v.value] != left_.model[port.value]) continue;
-      ++all;
-      up += says_down(n) ? 0 : 1;
-    }
-    return 2 * up > all;
   }
 
   void balance(std::uint32_t h, const std::string& so) {
@@ -481,4 +516,4 @@ class host_checker {
   bool open_ = false;  ///< nobody knows which of the two is right
 };
 
-}}}}  // namespace topocoll::v0::topo::detail
+}}}}}  // namespace topocoll::v0::topo::detail::sameness

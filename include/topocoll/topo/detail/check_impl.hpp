@@ -14,16 +14,16 @@ namespace topocoll { inline namespace v0 { namespace topo {
 
 template <class>
 std::vector<finding> check(const graph& g, const check_options& options) {
-  detail::check_context c(g, options);
-  detail::check_links(c);
-  detail::host_checker<>(c).run();
-  detail::fabric_checker<> fabric(c);
+  detail::sameness::check_context c(g, options);
+  detail::sameness::check_links(c);
+  detail::sameness::host_checker<>(c).run();
+  detail::sameness::fabric_checker<> fabric(c);
   if (fabric.has_network()) {
     fabric.tiers();
-    detail::rail_checker<>(c, fabric).run();
+    detail::sameness::rail_checker<>(c, fabric).run();
     fabric.ratios();
   }
-  for (const detail::sort_of_finding& sort : c.sorts)
+  for (const detail::sameness::sort_of_finding& sort : c.sorts)
     if (sort.unsaid != 0)
       c.findings.push_back(
           {severity::warning, "network",

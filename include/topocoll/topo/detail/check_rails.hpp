@@ -14,7 +14,7 @@
 #include <topocoll/topo/detail/diff_impl.hpp>
 #include <topocoll/topo/detail/shape.hpp>
 
-namespace topocoll { inline namespace v0 { namespace topo { namespace detail {
+namespace topocoll { inline namespace v0 { namespace topo { namespace detail { namespace sameness {
 
 /// Compares the plugs of hosts that share leaves.
 template <class = void>
@@ -143,6 +143,15 @@ class rail_checker {
     return static_cast<std::uint32_t>(m.value);
   }
 
+  /// What hosts of the pod call the adapter of a rail.
+  [[nodiscard]] std::string adapter_on(const std::vector<std::uint32_t>& pod, std::uint32_t leaf,
+                                       std::uint32_t rail) const {
+    for (const std::uint32_t i : pod)
+      for (const rail_end& r : hosts_[i].rails)
+        if (r.leaf.value == leaf && r.number == rail) return label_of(c_.g.at(r.nic));
+    return {};
+  }
+
   /// Cost: O(hosts of the pod * cables of a host * log).
   void check_pod(const std::vector<std::uint32_t>& pod) {
     std::vector<std::uint32_t> leaves;
@@ -194,13 +203,16 @@ class rail_checker {
       lost += n;
       fabric_.would_carry({leaves[k]}, rate[k] * static_cast<double>(n));
       const auto rail = rail_on(pod, leaves[k]);
-      words.push_back(c_.name({leaves[k]}) + (rail && usual[k] == 1 ? " (rail " + std::to_string(*rail) + ")" : ""));
+      const bool one = rail && usual[k] == 1;
+      words.push_back(
+          c_.name({leaves[k]}) +
+          (one ? " (rail " + std::to_string(*rail) + ", elsewhere " + adapter_on(pod, leaves[k], *rail) + ")" : ""));
     }
     if (c_.lost_nics[h.host] >= lost) return;  // said with the adapter that is missing or unplugged
     const std::string& name = c_.hosts.hosts[h.host].name;
     c_.say("rails", severity::warning, name,
-           name + " has " + std::to_string(h.rails.size()) + " cables, its neighbours have " +
-               std::to_string(h.rails.size() + lost) + ": none to " + listed(words),
+           name + " has " + std::to_string(h.rails.size()) + (h.rails.size() == 1 ? " cable" : " cables") +
+               ", its neighbours have " + std::to_string(h.rails.size() + lost) + ": none to " + listed(words),
            std::to_string(pod.size()) + " hosts share these leaves", "look at the adapter and its cable");
   }
 
@@ -260,4 +272,4 @@ class rail_checker {
   majority usual_total_;
 };
 
-}}}}  // namespace topocoll::v0::topo::detail
+}}}}}  // namespace topocoll::v0::topo::detail::sameness

@@ -14,7 +14,7 @@
 #include <topocoll/topo/difference.hpp>
 #include <topocoll/topo/graph.hpp>
 
-namespace topocoll { inline namespace v0 { namespace topo { namespace detail {
+namespace topocoll { inline namespace v0 { namespace topo { namespace detail { namespace sameness {
 
 /// Pairs hosts; the result has the position of the other host for each host of A, `no_place` for none.
 /// Cost: O(n log n), colours included.
@@ -108,7 +108,7 @@ class host_pairing {
     const auto shapes = [&](const side& s, const auto& is_open) {
       std::vector<shaped> all;
       for (std::uint32_t h = 0; h < s.hosts.hosts.size(); ++h)
-        if (is_open(h)) all.push_back({detail::shape_of(s.hosts.hosts[h], s.*colours), h});
+        if (is_open(h)) all.push_back({sameness::shape_of(s.hosts.hosts[h], s.*colours), h});
       seq::sort(all, [](const shaped& x, const shaped& y) { return x.shape < y.shape; });
       return all;
     };
@@ -129,4 +129,4 @@ class host_pairing {
   std::vector<bool> taken_;
 };
 
-}}}}  // namespace topocoll::v0::topo::detail
+}}}}}  // namespace topocoll::v0::topo::detail::sameness

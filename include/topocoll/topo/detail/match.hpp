@@ -15,7 +15,7 @@
 #include <topocoll/topo/graph.hpp>
 #include <topocoll/topo/kinds.hpp>
 
-namespace topocoll { inline namespace v0 { namespace topo { namespace detail {
+namespace topocoll { inline namespace v0 { namespace topo { namespace detail { namespace sameness {
 
 /// One graph with what matching needs to know of it.
 struct side {
@@ -28,10 +28,10 @@ struct side {
   /// Colours, needed only where keys do not settle everything.
   void paint() {
     if (!exact.empty() || g->node_count() == 0) return;
-    exact = colours_of(*g, hosts, {3, true, true});
-    structure = colours_of(*g, hosts, {3, true, false});
-    near = colours_of(*g, hosts, {1, true, false});
-    model = colours_of(*g, hosts, {0, true, false});
+    exact = colours_of(*g, hosts, {3, true, seen_figures::actual});
+    structure = colours_of(*g, hosts, {3, true, seen_figures::none});
+    near = colours_of(*g, hosts, {1, true, seen_figures::none});
+    model = colours_of(*g, hosts, {0, true, seen_figures::none});
   }
   [[nodiscard]] const node& at(std::uint32_t v) const { return g->at(node_id{v}); }
 };
@@ -61,11 +61,15 @@ class matcher {
     by_identity(l, r);
     a_.paint();
     b_.paint();
+    // Ports and memories follow the adapter or the domain that they belong to.
+    std::vector<std::uint32_t> followers_l = take_followers(a_, l);
+    std::vector<std::uint32_t> followers_r = take_followers(b_, r);
     by_colour(l, r, &side::structure);
     by_colour(l, r, &side::near);
     by_colour(l, r, &side::model);
     by_votes(l, r);
     by_number(l, r);
+    by_votes(followers_l, followers_r);
   }
 
  private:
@@ -79,6 +83,21 @@ class matcher {
     for (const node_id v : all)
       if (s.match[v.value] == no_place) left.push_back(v.value);
     return left;
+  }
+  /// Takes nodes out of a list that have a link inside their adapter or to their NUMA domain.
+  [[nodiscard]] static std::vector<std::uint32_t> take_followers(const side& s, std::vector<std::uint32_t>& list) {
+    std::vector<std::uint32_t> taken, kept;
+    for (const std::uint32_t v : list) {
+      bool follows = false;
+      for (const link_id e : s.g->out_links({v})) {
+        const link_kind kind = s.g->at(e).kind;
+        follows = follows || (s.at(v).kind == node_kind::nic_port && kind == link_kind::internal) ||
+                  (s.at(v).kind == node_kind::host_memory && kind == link_kind::memory);
+      }
+      (follows ? taken : kept).push_back(v);
+    }
+    list = std::move(kept);
+    return taken;
   }
   static void drop_matched(const side& s, std::vector<std::uint32_t>& list) {
     std::erase_if(list, [&](std::uint32_t v) { return s.match[v] != no_place; });
@@ -187,6 +206,12 @@ class matcher {
     return (x.index && y.index && *x.index == *y.index ? 8U : 0U) + (local_key(x) == local_key(y) ? 4U : 0U) +
            (!x.name.empty() && x.name == y.name ? 2U : 0U) + (a_.exact[u] == b_.exact[v] ? 1U : 0U);
   }
+  [[nodiscard]] bool has_namesake(std::uint32_t u, const std::vector<painted>& r, std::size_t first,
+                                  std::size_t end) const {
+    for (std::size_t k = first; k < end; ++k)
+      if (likeness(u, r[k].node) >= 4) return true;
+    return false;
+  }
   /// Who is asked first when nodes look the same: devices that users number, in that order.
   [[nodiscard]] bool first_of(std::uint32_t u, std::uint32_t v) const {
     const node& x = a_.at(u);
@@ -219,8 +244,11 @@ class matcher {
           pair(l[i].node, r[j].node, place);
           any = true;
         } else {
+          // More on one side: something is missing here or looks different, and only a number tells who is who.
+          const bool even = i_end - i == j_end - j || colours == &side::model;
           for (std::size_t k = i; k < i_end; ++k)
-            if (undecided == no_place || first_of(l[k].node, undecided)) {
+            if ((undecided == no_place || first_of(l[k].node, undecided)) &&
+                (even || has_namesake(l[k].node, r, j, j_end))) {
               undecided = l[k].node;
               candidates = j;
               candidates_end = j_end;
@@ -246,6 +274,7 @@ class matcher {
     std::vector<std::uint32_t> votes(b_.g->node_count(), 0);
     std::vector<std::uint8_t> wanted(b_.g->node_count(), 0);
     for (const std::uint32_t v : right) wanted[v] = 1;
+    seq::sort(left, [&](std::uint32_t x, std::uint32_t y) { return first_of(x, y); });
     for (bool any = true; any && !left.empty() && !right.empty();) {
       any = false;
       for (const std::uint32_t u : left) {
@@ -294,4 +323,4 @@ class matcher {
   std::vector<std::uint8_t>& how_;
 };
 
-}}}}  // namespace topocoll::v0::topo::detail
+}}}}}  // namespace topocoll::v0::topo::detail::sameness

@@ -12,6 +12,11 @@
 #include <vector>
 #include <topocoll/core/sequence.hpp>
 #include <topocoll/core/units_text.hpp>
+#include <topocoll/topo/detail/identify.hpp>
+#include <topocoll/topo/detail/identify_devices.hpp>
+#include <topocoll/topo/detail/identify_hosts.hpp>
+#include <topocoll/topo/detail/pcie_parents.hpp>
+#include <topocoll/topo/detail/stand_ins.hpp>
 #include <topocoll/topo/merge.hpp>
 
 namespace topocoll { inline namespace v0 { namespace topo {
@@ -81,20 +86,55 @@ template <class = void>
   return std::strong_ordering::equal;
 }
 
-/// Builds the joined fragment from fragments in their canonical order.
+/// The fragments with one key for each device, as far as it can be recognised.
+template <class = void>
+[[nodiscard]] copied_parts recognised(const std::vector<const fragment*>& order) {
+  copied_parts c = copies_of(order);
+  collect_identities(c);
+  host_matcher(c).run();
+  device_matcher(c).run();
+  parent_chooser(c).run();
+  stand_in_replacer stand_ins(c);
+  stand_ins.run();
+  settle(c);
+  stand_ins.add_links();
+  return c;
+}
+
+/// Refuses a fragment that makes no sense by itself.
+template <class = void>
+[[nodiscard]] result<void> check(const fragment& f) {
+  std::vector<std::uint32_t> order;
+  for (std::uint32_t v = 0; v < f.nodes.size(); ++v) order.push_back(v);
+  seq::sort_by(order, [&](std::uint32_t v) -> const std::string& { return f.nodes[v].key; });
+  for (std::size_t i = 1; i < order.size(); ++i)
+    if (f.nodes[order[i]].key == f.nodes[order[i - 1]].key)
+      return fail(errc::malformed_input, f.source + ": two nodes share the key '" + f.nodes[order[i]].key + "'",
+                  "give every device its own address");
+  for (const link& l : f.links)
+    if (l.from.value >= f.nodes.size() || l.to.value >= f.nodes.size())
+      return fail(errc::malformed_input, f.source + ": a link joins node " + std::to_string(l.from.value) +
+                                             " to node " + std::to_string(l.to.value) + ", but there are only " +
+                                             std::to_string(f.nodes.size()));
+  return {};
+}
+
+/// Builds the joined fragment from sound fragments in their canonical order.
 template <class = void>
 class merger {
  public:
-  explicit merger(std::vector<const fragment*> parts) : parts_(std::move(parts)) {}
+  /// @param noticed  findings about the parts together
+  merger(std::vector<const fragment*> parts, std::vector<finding> noticed)
+      : parts_(std::move(parts)), contradictions_(std::move(noticed)) {}
 
-  [[nodiscard]] result<fragment> run() {
+  [[nodiscard]] fragment run() {
     for (const fragment* part : parts_) {
       if (joined_.source.empty() || part->source != last_source_)
         joined_.source += (joined_.source.empty() ? "" : ", ") + part->source;
       last_source_ = part->source;
     }
-    if (auto done = place_nodes(); !done) return std::move(done).error();
-    if (auto done = place_links(); !done) return std::move(done).error();
+    place_nodes();
+    place_links();
     place_findings();
     joined_.findings.insert(joined_.findings.end(), contradictions_.begin(), contradictions_.end());
     return std::move(joined_);
@@ -132,7 +172,7 @@ class merger {
   }
 
   /// Groups the nodes of all parts by key, in order of first appearance, and joins each group.
-  [[nodiscard]] result<void> place_nodes() {
+  void place_nodes() {
     std::vector<origin> all;
     for (std::uint32_t p = 0; p < parts_.size(); ++p) {
       for (std::uint32_t i = 0; i < parts_[p]->nodes.size(); ++i) all.push_back({p, i});
@@ -145,10 +185,6 @@ class merger {
     for (std::size_t p = 0; p < parts_.size(); ++p) start[p].assign(parts_[p]->nodes.size(), by_key.size());
     for (std::size_t i = 0; i < by_key.size(); ++i) {
       const bool first = i == 0 || node_at(by_key[i]).key != node_at(by_key[i - 1]).key;
-      if (!first && by_key[i].part == by_key[i - 1].part)
-        return fail(errc::malformed_input,
-                    source_of(by_key[i]) + ": two nodes share the key '" + node_at(by_key[i]).key + "'",
-                    "give every device its own address");
       if (first) start[by_key[i].part][by_key[i].position] = i;
     }
     for (const origin o : all) {
@@ -159,7 +195,6 @@ class merger {
       const node_id at = joined_.add(joined_node({by_key.data() + first, last - first}));
       for (std::size_t i = first; i < last; ++i) placed_[by_key[i].part][by_key[i].position] = at;
     }
-    return {};
   }
 
   /// One node from all that say something about it, which come in canonical order of their parts.
@@ -194,7 +229,10 @@ class merger {
       for (const auto& fact : other.facts) {
         const auto it =
             seq::lower_bound_by(n.facts, fact.first, [](const auto& f) -> const std::string& { return f.first; });
-        if (it == n.facts.end() || it->first != fact.first) n.facts.insert(it, fact);
+        if (it == n.facts.end() || it->first != fact.first)
+          n.facts.insert(it, fact);
+        else if (it->second != fact.second && is_identity(fact.first))
+          disagree(n.key, fact.first.c_str(), order[0], it->second, order[i], fact.second);
       }
     }
     return n;
@@ -223,16 +261,11 @@ class merger {
     std::uint32_t seen = 0;  ///< position over all parts, in canonical order
   };
 
-  [[nodiscard]] result<void> place_links() {
+  void place_links() {
     std::vector<placed_link> all;
     for (std::uint32_t p = 0; p < parts_.size(); ++p)
       for (std::uint32_t i = 0; i < parts_[p]->links.size(); ++i) {
         const link& l = parts_[p]->links[i];
-        const std::size_t n = placed_[p].size();
-        if (l.from.value >= n || l.to.value >= n)
-          return fail(errc::malformed_input, parts_[p]->source + ": a link joins node " + std::to_string(l.from.value) +
-                                                 " to node " + std::to_string(l.to.value) + ", but there are only " +
-                                                 std::to_string(n));
         all.push_back(
             {placed_[p][l.from.value], placed_[p][l.to.value], l.kind, {p, i}, static_cast<std::uint32_t>(all.size())});
       }
@@ -253,7 +286,6 @@ class merger {
     }
     seq::sort_by(kept, [](const auto& k) { return k.first; });
     for (auto& [seen, l] : kept) joined_.links.push_back(std::move(l));
-    return {};
   }
 
   /// Joins the links of all parts that have the same ends and kind: sorted by part, within a part from wide to narrow.
@@ -361,7 +393,12 @@ result<fragment> merge(std::span<const fragment> fragments) {
   std::vector<const fragment*> order;
   for (const fragment& f : fragments) order.push_back(&f);
   seq::sort(order, [](const fragment* a, const fragment* b) { return detail::order_of(*a, *b) < 0; });
-  return detail::merger(std::move(order)).run();
+  for (const fragment* part : order)
+    if (auto sound = detail::check(*part); !sound) return std::move(sound).error();
+  if (order.size() == 1) return detail::merger(std::move(order), {}).run();
+  detail::copied_parts seen = detail::recognised(order);
+  for (std::size_t p = 0; p < order.size(); ++p) order[p] = &seen.parts[p];
+  return detail::merger(std::move(order), std::move(seen.findings)).run();
 }
 
 }}}  // namespace topocoll::v0::topo
