@@ -13,21 +13,23 @@ namespace {
 
 namespace tc = topocoll;
 
-// A host of eight GPUs and eight NICs behind PCIe switches, as NCCL writes it.
-std::string nccl_host() {
+// A host of so many GPUs, each beside a NIC behind a PCIe switch, as NCCL writes it.
+std::string nccl_host(int gpus) {
   std::string text = "<system version=\"1\">\n";
   for (int socket = 0; socket < 2; ++socket) {
     text += "<cpu numaid=\"" + std::to_string(socket) +
             "\" affinity=\"ffff\" arch=\"x86_64\" vendor=\"GenuineIntel\" familyid=\"6\" modelid=\"143\">\n";
-    for (int i = 0; i < 4; ++i) {
-      const std::string number = std::to_string(socket * 4 + i);
+    for (int i = 0; i < gpus / 2; ++i) {
+      const int g = socket * (gpus / 2) + i;
+      const std::string number = std::to_string(g);
+      const std::string bus = {'0', "0123456789abcdef"[g]};
       const std::string link = "link_speed=\"32.0 GT/s PCIe\" link_width=\"16\"";
-      text += "<pci busid=\"0000:" + number + "0:00.0\" class=\"0x060400\" " + link + ">\n";
-      text += "<pci busid=\"0000:" + number + "1:00.0\" class=\"0x030200\" " + link + "><gpu dev=\"" + number +
+      text += "<pci busid=\"0000:" + bus + ":00.0\" class=\"0x060400\" " + link + ">\n";
+      text += "<pci busid=\"0000:" + bus + ":01.0\" class=\"0x030200\" " + link + "><gpu dev=\"" + number +
               "\" sm=\"90\" rank=\"" + number +
               "\" gdr=\"1\"><nvlink target=\"fffffff:ff:ff.0\" count=\"18\" tclass=\"0x068000\"/></gpu></pci>\n";
-      text += "<pci busid=\"0000:" + number + "2:00.0\" class=\"0x020700\" " + link + "><nic><net name=\"mlx5_" +
-              number + "\" dev=\"" + number + "\" speed=\"400000\" port=\"1\" guid=\"0x" + number +
+      text += "<pci busid=\"0000:" + bus + ":02.0\" class=\"0x020700\" " + link + "><nic><net name=\"mlx5_" + number +
+              "\" dev=\"" + number + "\" speed=\"400000\" port=\"1\" guid=\"0x" + number +
               "\" maxconn=\"131072\" gdr=\"1\"/></nic></pci>\n</pci>\n";
     }
     text += "</cpu>\n";
@@ -41,7 +43,7 @@ std::string fabric(std::int64_t nodes) {
 }
 
 void parse_nccl_xml(benchmark::State& state) {
-  const std::string text = nccl_host();
+  const std::string text = nccl_host(static_cast<int>(state.range(0)));
   for (auto _ : state) {
     auto told = tc::fragment_of_nccl_xml(text, "host.xml", {});
     if (!told) state.SkipWithError(told.error().what.c_str());
@@ -49,7 +51,7 @@ void parse_nccl_xml(benchmark::State& state) {
   }
   state.SetBytesProcessed(state.iterations() * static_cast<std::int64_t>(text.size()));
 }
-BENCHMARK(parse_nccl_xml)->Name("discover/nccl_xml/8_gpus");
+BENCHMARK(parse_nccl_xml)->Name("discover/nccl_xml/gpus")->Arg(8)->Arg(16)->Unit(benchmark::kMicrosecond);
 
 void describe_fabric(benchmark::State& state) {
   const std::string spec = fabric(state.range(0));

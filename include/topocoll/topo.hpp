@@ -5,6 +5,7 @@
 #include <topocoll/topo/address.hpp>
 #include <topocoll/topo/affinity.hpp>
 #include <topocoll/topo/check.hpp>
+#include <topocoll/topo/check_options.hpp>
 #include <topocoll/topo/concepts.hpp>
 #include <topocoll/topo/diff.hpp>
 #include <topocoll/topo/difference.hpp>

@@ -145,3 +145,43 @@ TEST(check, names_every_planted_fault_and_nothing_else) {
   RecordProperty("planted", std::to_string(planted));
   RecordProperty("blamed", std::to_string(blamed));
 }
+
+TEST(check, names_faults_of_every_kind_that_can_be_seen) {
+  // One fault at a time: GPUs missing or slow, uplinks of both tiers missing or slow.
+  for (const char* shape :
+       {"dgx-a100:nodes=12,pods=4,spines=16,cores=4", "dgx-h100:nodes=9,leaves=8,spines=4,detail=full",
+        "dgx-1v:nodes=8,pods=2,spines=8,cores=3,oversubscription=2"}) {
+    const auto healthy = parse_spec(shape);
+    ASSERT_TRUE(healthy);
+    const topo::graph before = built(*healthy);
+    const auto s = shape_of(*healthy);
+    ASSERT_TRUE(s);
+    std::vector<planted_fault> faults;
+    using kind = planted_fault::kind_t;
+    for (std::uint32_t i = 0; i < 8; ++i) {
+      faults.push_back({kind::missing, {fabric_part::kind_t::gpu, i % s->nodes, i}, {}, 0});
+      faults.push_back({kind::slow, {fabric_part::kind_t::gpu, (i + 3) % s->nodes, i}, rational(1, 2), 0});
+      const std::uint32_t leaf = i % s->leaves;
+      const std::uint32_t spine =
+          (s->cores == 0 ? 0 : leaf / s->leaves_per_pod() * s->spines_per_leaf()) + i % s->spines_per_leaf();
+      faults.push_back({kind::missing, {fabric_part::kind_t::leaf_uplink, leaf, spine}, {}, 0});
+      faults.push_back({kind::slow, {fabric_part::kind_t::leaf_uplink, leaf, spine}, rational(3, 4), 0});
+      if (s->cores == 0) continue;
+      faults.push_back({kind::missing, {fabric_part::kind_t::spine_uplink, i % s->spines, i % s->cores}, {}, 0});
+      faults.push_back(
+          {kind::slow, {fabric_part::kind_t::spine_uplink, i % s->spines, i % s->cores}, rational(1, 4), 0});
+    }
+    for (const planted_fault& fault : faults) {
+      fabric_options o = *healthy;
+      o.faults = {fault};
+      std::size_t bad = 0;
+      const std::vector<finding> found = topo::check(built(o));
+      for (const finding& f : found) {
+        if (f.level == severity::note) continue;
+        ++bad;
+        EXPECT_TRUE(is_about(f, fault, before)) << to_spec(o).value() << '\n' << f.where << ": " << f.what;
+      }
+      EXPECT_GE(bad, 1U) << to_spec(o).value() << '\n' << all_of(found);
+    }
+  }
+}

@@ -90,17 +90,25 @@ struct topo_options {
   return to_topology_yaml(both);
 }
 
-/// The answer as one text.
-[[nodiscard]] inline result<std::string> topo_answer(const topo::graph& g, const topo_options& o) {
+/// One host for NCCL; what the format cannot carry is told on `err`.
+[[nodiscard]] inline result<std::string> nccl_answer(const topo::graph& g, const std::string& host, sink err) {
+  topo::nccl_xml_options how;
+  how.host = host;
+  auto document = topo::nccl_xml_of(g, how);
+  if (!document) return std::move(document).error();
+  for (const finding& f : document->findings)
+    err("topocoll: " + (f.where.empty() ? std::string() : f.where + ": ") + f.what +
+        (f.evidence.empty() ? "" : " (" + f.evidence + ")") + '\n');
+  return std::move(document->text);
+}
+
+/// The answer as one text; notes about it go to `err`.
+[[nodiscard]] inline result<std::string> topo_answer(const topo::graph& g, const topo_options& o, sink err) {
   switch (o.form) {
     case topo_form::dot: return topo::to_dot(g);
     case topo_form::svg: return topo::to_svg(g);
     case topo_form::matrix: return topo::matrix_text(g, o.only_host);
-    case topo_form::nccl_xml: {
-      topo::nccl_xml_options how;
-      how.host = o.only_host;
-      return topo::to_nccl_xml(g, how);
-    }
+    case topo_form::nccl_xml: return nccl_answer(g, o.only_host, err);
     case topo_form::slurm_conf: return slurm_answer(g, false);
     case topo_form::slurm_yaml: return slurm_answer(g, true);
     case topo_form::affinity: return affinity_text(g, topo::affinity_of(g));
@@ -219,7 +227,7 @@ inline int run_topo(std::span<const std::string_view> args, sink out, sink err) 
   }
   const auto g = read_topology(o.input);
   if (!g) return complain(err, g.error());
-  const auto answer = detail::topo_answer(*g, o);
+  const auto answer = detail::topo_answer(*g, o, err);
   if (!answer) return complain(err, answer.error());
   if (o.output.empty()) {
     out(*answer);

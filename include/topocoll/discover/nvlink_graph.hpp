@@ -170,6 +170,7 @@ result<topo::fragment> fragment_of(const read::nvidia_smi_nvlink& listing, const
     n.host = options.host;
     n.how = trust::assumed;
     n.reason = "nvidia-smi nvlink -s does not tell where links lead; all are taken to meet in one plane";
+    n.facts.emplace_back("stand_in", "nvswitch");
     plane = out.add(std::move(n));
     tally.add(severity::note, "the listing does not tell where NVLinks lead; they are taken to meet in one plane",
               std::to_string(health.size()) + " GPUs", "nvidia-smi topo -m tells who is connected");

@@ -1,19 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // The odd one out: a host unlike its siblings, a device below its neighbours, a leaf short of cables.
-#include <cstddef>
 #include <vector>
 #include <topocoll/core/finding.hpp>
+#include <topocoll/topo/check_options.hpp>
 #include <topocoll/topo/graph.hpp>
 
 namespace topocoll { inline namespace v0 { namespace topo {
-
-/// What counts as odd.
-struct check_options {
-  double tolerance = 0.01;         ///< share by which two rates may differ and still be called equal
-  double oversubscription = 1.25;  ///< how many times the usual ratio makes a leaf a warning; below that it is a note
-  std::size_t most_named = 1024;   ///< findings of one sort; what is beyond is counted in one more
-};
 
 /// Looks for what differs from its like, without knowing how it should be.
 ///

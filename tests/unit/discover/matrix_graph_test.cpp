@@ -207,7 +207,7 @@ TEST(matrix_graph, has_devices_domains_and_affinities) {
   ASSERT_TRUE(node_at(g, "net:mlx5_2/1"));
   EXPECT_EQ(node_at(g, "net:mlx5_2/1")->index, 0U);
   EXPECT_EQ(node_at(g, "net:mlx5_2/1")->numa, 0U);
-  EXPECT_EQ(node_at(g, "net:mlx5_2/1")->how, tc::trust::derived);
+  EXPECT_EQ(node_at(g, "net:mlx5_2/1")->how, tc::trust::assumed) << "no ports are told";
   ASSERT_TRUE(node_at(g, "nic:NIC1"));
   EXPECT_FALSE(node_at(g, "nic:NIC1")->numa);
   ASSERT_TRUE(node_at(g, "numa:of-NIC1"));

@@ -267,6 +267,22 @@ TEST(merge_sources, give_cables_of_slurm_to_the_ports_of_hosts) {
   EXPECT_TRUE(tells(g, "cables are given to ports in the order of their names"));
 }
 
+TEST(merge_sources, find_the_hosts_of_ports_that_a_scheduler_knows_by_guid) {
+  const std::string conf =
+      "SwitchName=x Nodes=0200000000000a01,0200000000000a11\nSwitchName=y Nodes=0200000000000b01,0200000000000c01\n"
+      "SwitchName=top Switches=x,y\n";
+  const fragment slurm = must(tc::fragment_of(must(tc::read::parse_slurm_topology(conf, "t")), {}, "t"));
+  ASSERT_EQ(std::count_if(slurm.nodes.begin(), slurm.nodes.end(),
+                          [](const auto& n) { return n.key.rfind("port:0x", 0) == 0; }),
+            4);
+  const auto g = merged({slurm, recorded("nodeA", 'a'), recorded("nodeB", 'b')});
+  EXPECT_EQ(tc::topo::summarize(g).hosts, 2U);
+  EXPECT_EQ(tc::topo::summarize(g).nics, 5U) << "two of each host, and the one of the port that no host has";
+  EXPECT_EQ(neighbours(g, "nodeA/net:mlx5_1/1", link_kind::infiniband), std::vector<std::string>{"switch:x"});
+  EXPECT_EQ(neighbours(g, "nodeB/net:mlx5_0/1", link_kind::infiniband), std::vector<std::string>{"switch:y"});
+  EXPECT_EQ(contradictions(g), std::vector<std::string>{});
+}
+
 // Two sockets; GPUs and adapters below switches; NVSwitch.
 const std::string nccl_text = R"(<system version="1">
   <cpu numaid="0" affinity="0000ffff" arch="x86_64" vendor="GenuineIntel" familyid="6" modelid="143">
@@ -390,7 +406,7 @@ TEST(merge_sources, have_one_parent_where_they_leave_out_different_switches) {
             std::vector<std::string>{"box/pci:0000:11:00.0"});
   ASSERT_EQ(contradictions(denied).size(), 2U);
   EXPECT_EQ(contradictions(denied)[0],
-            "sources disagree on what stands above 'box/pci:0000:13:00.0': host a: "
+            "sources disagree on what stands above 'box/pci:0000:13:00.0': sysfs host a: "
             "'box/pci:0000:11:00.0'; nccl-xml nccl: 'box/numa:1'");
   EXPECT_NE(contradictions(denied)[1].find("NUMA domain"), std::string::npos);
 }

@@ -414,3 +414,80 @@ TEST(nccl_xml_round_trip, of_files_with_anything_missing_or_odd_gives_the_same_g
   RecordProperty("read", static_cast<int>(read));
   EXPECT_EQ(odd, 0u) << "of " << read;
 }
+
+TEST(nccl_xml_round_trip, of_every_small_file_of_the_tests_gives_the_same_graph) {
+  const char* source = std::getenv("TOPOCOLL_SOURCE_DIR");
+  const fs::path folder = source ? fs::path(source) / "tests/machines"
+                                 : fs::path(__FILE__).parent_path().parent_path().parent_path() / "machines";
+  std::size_t tried = 0;
+  std::size_t joined_hosts = 0;
+  for (const auto& entry : fs::directory_iterator(folder)) {
+    const fs::path input = entry.path() / "topology.xml";
+    if (!fs::exists(input)) continue;
+    const graph g = frozen(tc::nccl_xml(input.string()).read({}));
+    tc::topo::nccl_xml_options options;
+    options.host = tc::topo::hosts(g).front().name;
+    options.whole_domain = true;
+    joined_hosts += tc::topo::hosts(g).size() > 1 ? 1 : 0;
+    const auto written = nccl_xml_of(g, options);
+    ASSERT_TRUE(written) << written.error().message();
+    expect_readable_by_nccl(written->text, entry.path().string());
+    const auto left = beyond(differences(g, read_back(written->text, "localhost")),
+                             {{"nic_port", "fact speed", "a speed that is no number is left out"},
+                              {"nic_port", "fact count", "as above"},
+                              {"cpu", "fact familyid", "a family that is no number is left out"},
+                              {"cpu", "fact count", "as above"}});
+    EXPECT_TRUE(left.empty()) << entry.path() << "\n" << joined(left);
+    ++tried;
+  }
+  EXPECT_GE(tried, 6u);
+  EXPECT_GE(joined_hosts, 1u);
+}
+
+namespace {
+
+// Two GPUs at one domain, with these rows inside the first and the second <gpu>.
+std::string two_gpus(const std::string& first, const std::string& second) {
+  return "<system version=\"1\"><cpu numaid=\"0\" arch=\"ppc64\">"
+         "<pci busid=\"0004:04:00.0\" class=\"0x030200\"><gpu dev=\"0\" sm=\"70\" rank=\"0\">" +
+         first + "</gpu></pci><pci busid=\"0004:05:00.0\" class=\"0x030200\"><gpu dev=\"1\" sm=\"70\" rank=\"1\">" +
+         second + "</gpu></pci></cpu></system>";
+}
+
+}  // namespace
+
+TEST(nccl_xml_round_trip, keeps_nvlinks_that_end_in_the_processor) {
+  const graph g = read_back(two_gpus("<nvlink target=\"0004:00:01.0\" count=\"3\" tclass=\"0x068001\"/>", ""), "p9");
+  EXPECT_TRUE(g.all(tc::topo::node_kind::nvswitch).empty());
+  const auto cpu = g.find("p9/numa:0");
+  const auto gpu = g.find("p9/pci:0004:04:00.0");
+  ASSERT_TRUE(cpu && gpu);
+  std::size_t found = 0;
+  for (const tc::link_id e : g.out_links(*gpu))
+    if (g.at(e).kind == tc::topo::link_kind::nvlink && g.head(e) == *cpu) {
+      EXPECT_EQ(g.at(e).lanes, 3u);
+      ++found;
+    }
+  EXPECT_EQ(found, 1u);
+  const auto written = nccl_xml_of(g);
+  ASSERT_TRUE(written) << written.error().message();
+  EXPECT_NE(written->text.find("count=\"3\" tclass=\"0x068001\""), std::string::npos) << written->text;
+  EXPECT_TRUE(differences(g, read_back(written->text, "p9")).empty());
+}
+
+TEST(nccl_xml_round_trip, keeps_counts_that_the_two_ends_tell_differently) {
+  for (const auto& [there, back] : std::vector<std::pair<int, int>>{{2, 3}, {3, 2}, {2, 0}, {0, 2}}) {
+    const auto row = [](const char* target, int count) {
+      return count == 0 ? std::string()
+                        : "<nvlink target=\"" + std::string(target) + "\" count=\"" + std::to_string(count) +
+                              "\" tclass=\"0x030200\"/>";
+    };
+    const graph g = read_back(two_gpus(row("0004:05:00.0", there), row("0004:04:00.0", back)), "h");
+    const auto written = nccl_xml_of(g);
+    ASSERT_TRUE(written) << written.error().message();
+    EXPECT_TRUE(differences(g, read_back(written->text, "h")).empty()) << written->text;
+    if (there == 0 || back == 0) continue;
+    EXPECT_NE(written->text.find("count=\"" + std::to_string(there) + '"'), std::string::npos) << written->text;
+    EXPECT_NE(written->text.find("count=\"" + std::to_string(back) + '"'), std::string::npos) << written->text;
+  }
+}

@@ -201,6 +201,33 @@ TEST(check, names_a_port_that_is_down_beside_ports_that_are_up) {
   EXPECT_EQ(odd[0].where, "h/net:mlx5_2/1");
 }
 
+TEST(check, notes_ports_that_nobody_uses) {
+  parts p;
+  for (std::uint32_t i = 0; i < 2; ++i) {  // cards with two ports, the second without a cable
+    const node_id nic = p.nic(i);
+    p.join(nic, p.port(i, 1), link_kind::internal, 50);
+    p.join(nic, p.port(i, 2), link_kind::internal, 0);
+  }
+  const auto found = topo::check(p.graph());
+  EXPECT_TRUE(bad(found).empty()) << all_of(found);
+  EXPECT_TRUE(mentions(found, severity::note, "h/net:mlx5_1/2", "is down")) << all_of(found);
+}
+
+TEST(check, names_the_nic_slower_than_its_siblings) {
+  parts p;
+  const node_id leaf = p.network(node_kind::leaf, 0);
+  for (std::uint32_t i = 0; i < 4; ++i) {
+    const node_id port = p.port(i);
+    const double rate = i == 1 ? 12.5 : 50;
+    p.join(p.nic(i), port, link_kind::internal, rate);
+    p.join(port, leaf, link_kind::infiniband, rate);
+  }
+  const auto odd = bad(topo::check(p.graph()));
+  ASSERT_EQ(odd.size(), 1U) << all_of(odd);
+  EXPECT_EQ(odd[0].where, "h/net:mlx5_1/1 - leaf:0");
+  EXPECT_EQ(odd[0].what, "the cable of mlx5_1/1 is slower than its siblings': 100 Gb/s against 400 Gb/s");
+}
+
 TEST(check, notes_gpus_spread_unevenly_over_numa_domains) {
   parts p;
   for (std::uint32_t i = 0; i < 8; ++i) p.f.nodes[p.gpu(i).value].numa = i < 5 ? 0 : 1;
@@ -298,6 +325,32 @@ TEST(check, names_a_cable_on_the_leaf_of_another_rail) {
   EXPECT_EQ(odd[0].what, "mlx5_0/1 of n6 goes to leaf 3, that of its neighbours to leaf 0");
 }
 
+TEST(check, cannot_tell_which_of_two_hosts_is_cabled_wrong) {
+  rails r(2, 4, 2);
+  for (std::uint32_t h = 0; h < 2; ++h)
+    for (std::uint32_t k = 0; k < 4; ++k) r.plug(h, k, h == 1 && k == 0 ? 3 : k);
+  const auto odd = bad(topo::check(r.p.graph()));
+  ASSERT_EQ(odd.size(), 1U) << all_of(odd);
+  EXPECT_EQ(odd[0].where, "n0 - n1");
+  EXPECT_EQ(odd[0].evidence, "cables to leaf 0: 1 and 0, leaf 3: 1 and 2");
+}
+
+TEST(check, compares_rails_of_hosts_of_one_kind) {
+  rails r(8, 4, 2);
+  for (std::uint32_t h = 0; h < 8; ++h)
+    for (std::uint32_t k = 0; k < 4; ++k) r.plug(h, k, k);
+  for (std::uint32_t s = 0; s < 3; ++s) {  // storage with one rail
+    const std::string host = "storage" + std::to_string(s);
+    const node_id port = r.p.port(0, 1, host);
+    r.p.join(r.p.nic(0, host), port, link_kind::internal, 50);
+    r.p.join(port, r.leaf[s], link_kind::infiniband, 50);
+  }
+  const auto found = topo::check(r.p.graph());
+  EXPECT_TRUE(bad(found).empty()) << all_of(found);
+  EXPECT_TRUE(mentions(found, severity::note, "storage0", "3 hosts with 0 GPUs and 1 NIC are taken for another kind"))
+      << all_of(found);
+}
+
 TEST(check, tells_ratios_and_names_the_leaf_that_deviates) {
   rails r(8, 4, 4);  // 400 GB/s down, 200 GB/s up
   r.plug_all();
@@ -312,6 +365,12 @@ TEST(check, tells_ratios_and_names_the_leaf_that_deviates) {
   ASSERT_EQ(odd.size(), 1U) << all_of(odd);
   EXPECT_EQ(odd[0].where, "leaf:1");
   EXPECT_EQ(odd[0].what, "leaf 1 is oversubscribed 8.00:1, 3 of 4 leaves 2.00:1");
+}
+
+TEST(check, notes_leaves_with_unequal_numbers_of_hosts) {
+  const auto found = checked("dgx-h100:nodes=17,rails=no,leaves=4");
+  EXPECT_TRUE(bad(found).empty()) << all_of(found);
+  EXPECT_TRUE(mentions(found, severity::note, "network", "unequal numbers of hosts")) << all_of(found);
 }
 
 TEST(check, tells_networks_without_tiers) {

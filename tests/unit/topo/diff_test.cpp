@@ -322,6 +322,46 @@ TEST(diff, does_not_believe_an_idle_gpu_but_a_narrow_width) {
   EXPECT_EQ(d.links.size(), 8U);
 }
 
+TEST(diff, takes_nvlinks_that_nobody_looked_for_as_untold) {
+  for (const bool asked : {false, true}) {  // whether the other side asked the driver
+    parts with, without;
+    for (parts* p : {&with, &without}) {
+      const node_id cpu = p->cpu(0);
+      const node_id gpus[] = {p->gpu(0), p->gpu(1)};
+      for (const node_id gpu : gpus) {
+        p->pcie(cpu, gpu);
+        if (asked) p->f.nodes[gpu.value].facts.emplace_back("sm", "90");
+      }
+      if (p == &with) p->join(gpus[0], gpus[1], link_kind::nvlink, 100);
+    }
+    const topo::difference d = topo::diff(with.graph(), without.graph());
+    if (asked) {
+      EXPECT_TRUE(mentions(d.findings, severity::warning, "h/pci:", "the NVLink connection between"))
+          << all_of(d.findings);
+      EXPECT_TRUE(mentions(d.findings, severity::warning, "h", "paths between GPUs are NVL in A and PHB in B"))
+          << all_of(d.findings);
+    } else {
+      EXPECT_TRUE(d.same_but_for_notes()) << all_of(d.findings);
+      EXPECT_TRUE(mentions(d.findings, severity::note, "B", "links of kind nvlink cannot be compared"))
+          << all_of(d.findings);
+    }
+  }
+}
+
+TEST(diff, of_clusters_follows_hosts_to_renamed_switches) {
+  topo::fragment b = described("dgx-h100:nodes=8,leaves=8,spines=4");
+  for (topo::node& n : b.nodes)
+    if (n.host.empty()) {
+      n.key = "switch:" + std::to_string(100 - *n.index) + to_string(n.kind);
+      n.name.clear();
+      n.index.reset();
+    }
+  const topo::graph a = graph_of("dgx-h100:nodes=8,leaves=8,spines=4");
+  const topo::difference d = topo::diff(a, frozen(b));
+  EXPECT_TRUE(d.same_but_for_notes()) << all_of(d.findings);
+  EXPECT_EQ(d.same.size(), a.node_count());
+}
+
 TEST(diff, tells_ports_that_went_down) {
   parts up, down;
   for (parts* p : {&up, &down}) {

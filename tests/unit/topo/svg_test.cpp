@@ -306,3 +306,18 @@ TEST(svg_fitted, is_cut_between_letters_and_fits) {
     EXPECT_EQ(tc::topo::detail::xml_escaped(cut), cut) << room;  // no half letters
   }
 }
+
+TEST(svg_shortened, keeps_both_ends_whole_letters_and_fits) {
+  EXPECT_EQ(tc::topo::detail::shortened("node7", 100, 10), "node7");
+  const std::string name =
+      "\xc3\xa9"
+      "rack-a09-leaf-switch-17\xc3\xa9";
+  for (double room = 12; room < 140; room += 1) {
+    const std::string cut = tc::topo::detail::shortened(name, room, 10);
+    EXPECT_LE(tc::topo::detail::text_width(cut, 10), std::max(room, 10.0)) << room;
+    EXPECT_EQ(tc::topo::detail::xml_escaped(cut), cut) << room;
+    if (room < 40) continue;
+    EXPECT_EQ(cut.substr(0, 3), name.substr(0, 3)) << room;
+    EXPECT_EQ(cut.substr(cut.size() - 3), name.substr(name.size() - 3)) << room;
+  }
+}

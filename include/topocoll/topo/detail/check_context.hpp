@@ -5,15 +5,18 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 #include <topocoll/core/finding.hpp>
 #include <topocoll/core/sequence.hpp>
 #include <topocoll/core/units_text.hpp>
-#include <topocoll/topo/check.hpp>
+#include <topocoll/topo/check_options.hpp>
 #include <topocoll/topo/detail/bundles.hpp>
 #include <topocoll/topo/detail/shape.hpp>
 #include <topocoll/topo/graph.hpp>
+#include <topocoll/topo/groups.hpp>
+#include <topocoll/topo/kinds.hpp>
 #include <topocoll/topo/words.hpp>
 
 namespace topocoll { inline namespace v0 { namespace topo { namespace detail { namespace sameness {
@@ -39,7 +42,7 @@ template <class = void>
 
 /// Findings of one sort, of which only so many are written out.
 struct sort_of_finding {
-  const char* name;
+  std::string_view name;  ///< a literal
   std::size_t said = 0, unsaid = 0;
 };
 
@@ -50,19 +53,22 @@ struct check_context {
   bool several = false;
   std::vector<std::uint8_t> named_links;  ///< by link: a finding is about it
   std::vector<std::uint32_t> lost_nics;   ///< by host: NICs missing or without cable that were named
+  std::vector<std::uint32_t> kinds;       ///< by host: equal for hosts that are compared with each other
   std::vector<finding> findings;
   std::vector<sort_of_finding> sorts;
 
+  template <class = void>
   check_context(const graph& of, const check_options& options)
       : g(of),
         o(options),
         hosts(host_table::of(of)),
         several(has_several_hosts(of)),
         named_links(of.link_count(), 0),
-        lost_nics(hosts.hosts.size(), 0) {}
+        lost_nics(hosts.hosts.size(), 0),
+        kinds(hosts.hosts.size(), 0) {}
 
   template <class = void>
-  void say(const char* sort, severity level, std::string where, std::string what, std::string evidence = {},
+  void say(std::string_view sort, severity level, std::string where, std::string what, std::string evidence = {},
            std::string next = {}) {
     std::size_t s = 0;
     while (s < sorts.size() && sorts[s].name != sort) ++s;
@@ -74,7 +80,10 @@ struct check_context {
     ++sorts[s].said;
     findings.push_back({level, std::move(where), std::move(what), std::move(evidence), std::move(next), 1});
   }
-  [[nodiscard]] std::string name(node_id v) const { return label_of(g, v, several); }
+  template <class = void>
+  [[nodiscard]] std::string name(node_id v) const {
+    return label_of(g, v, several);
+  }
   [[nodiscard]] std::string ends(node_id a, node_id b) const { return g.at(a).key + " - " + g.at(b).key; }
   [[nodiscard]] bool named(node_id from, node_id to) const {
     for (const link_id e : g.out_links(from))
@@ -88,6 +97,12 @@ struct check_context {
       if (g.head(e) == from) named_links[e.value] = 1;
   }
 };
+
+/// True when a cable of the network ends at the node.
+template <class = void>
+[[nodiscard]] bool has_cables(const graph& g, node_id v) {
+  return seq::any_of(g.out_links(v), [&](link_id e) { return is_cable(g.at(e).kind); });
+}
 
 /// The network switch at the other end of a cable, and the cable.
 struct plug {

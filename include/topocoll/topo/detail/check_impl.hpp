@@ -9,6 +9,7 @@
 #include <topocoll/topo/detail/check_fabric.hpp>
 #include <topocoll/topo/detail/check_hosts.hpp>
 #include <topocoll/topo/detail/check_rails.hpp>
+#include <topocoll/topo/detail/check_ratios.hpp>
 
 namespace topocoll { inline namespace v0 { namespace topo {
 
@@ -21,14 +22,14 @@ std::vector<finding> check(const graph& g, const check_options& options) {
   if (fabric.has_network()) {
     fabric.tiers();
     detail::sameness::rail_checker<>(c, fabric).run();
-    fabric.ratios();
+    detail::sameness::ratio_checker<>(c, fabric.loads()).run();
   }
   for (const detail::sameness::sort_of_finding& sort : c.sorts)
     if (sort.unsaid != 0)
-      c.findings.push_back(
-          {severity::warning, "network",
-           std::to_string(sort.unsaid) + " more findings of the sort '" + sort.name + "' are not written out", "",
-           "raise most_named to see them all", 1});
+      c.findings.push_back({severity::warning, "network",
+                            std::to_string(sort.unsaid) + " more findings of the sort '" + std::string(sort.name) +
+                                "' are not written out",
+                            "", "raise most_named to see them all", 1});
   return std::move(c.findings);
 }
 

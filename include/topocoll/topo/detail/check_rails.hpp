@@ -11,7 +11,7 @@
 #include <topocoll/core/sequence.hpp>
 #include <topocoll/topo/detail/check_context.hpp>
 #include <topocoll/topo/detail/check_fabric.hpp>
-#include <topocoll/topo/detail/diff_impl.hpp>
+#include <topocoll/topo/detail/counted.hpp>
 #include <topocoll/topo/detail/shape.hpp>
 
 namespace topocoll { inline namespace v0 { namespace topo { namespace detail { namespace sameness {
@@ -22,26 +22,19 @@ class rail_checker {
  public:
   rail_checker(check_context& c, fabric_checker<>& fabric) : c_(c), fabric_(fabric) {}
 
+  /// Hosts of another kind may well have fewer rails: each kind is compared by itself.
   void run() {
+    std::vector<plugged_host> all;
     for (std::uint32_t h = 0; h < c_.hosts.hosts.size(); ++h) {
       plugged_host p = plugs_of_host(h);
-      if (!p.rails.empty()) hosts_.push_back(std::move(p));
+      if (!p.rails.empty()) all.push_back(std::move(p));
     }
-    if (hosts_.empty()) return;
-    gather_pods();
-    std::vector<std::uint64_t> totals;
-    for (const plugged_host& p : hosts_) totals.push_back(p.rails.size());
-    usual_total_ = majority_of(totals);
-    std::vector<std::uint32_t> order(hosts_.size());
-    for (std::uint32_t i = 0; i < order.size(); ++i) order[i] = i;
-    seq::sort_by(order, [&](std::uint32_t i) { return hosts_[i].pod; });
-    for (std::size_t i = 0; i < order.size();) {
-      std::size_t end = i;
-      while (end < order.size() && hosts_[order[end]].pod == hosts_[order[i]].pod) ++end;
-      const std::vector<std::uint32_t> pod(order.begin() + static_cast<std::ptrdiff_t>(i),
-                                           order.begin() + static_cast<std::ptrdiff_t>(end));
-      if (pod.size() > 1) check_pod(pod);
-      i = end;
+    seq::sort_by(all, [&](const plugged_host& p) { return c_.kinds[p.host]; });
+    for (std::size_t i = 0; i < all.size();) {
+      const std::uint32_t kind = c_.kinds[all[i].host];
+      hosts_.clear();
+      for (; i < all.size() && c_.kinds[all[i].host] == kind; ++i) hosts_.push_back(std::move(all[i]));
+      check_kind();
     }
   }
 
@@ -81,6 +74,24 @@ class rail_checker {
     std::sort(p.leaves.begin(), p.leaves.end());
     p.leaves.erase(std::unique(p.leaves.begin(), p.leaves.end()), p.leaves.end());
     return p;
+  }
+
+  void check_kind() {
+    gather_pods();
+    std::vector<std::uint64_t> totals;
+    for (const plugged_host& p : hosts_) totals.push_back(p.rails.size());
+    usual_total_ = majority_of(totals);
+    std::vector<std::uint32_t> order(hosts_.size());
+    for (std::uint32_t i = 0; i < order.size(); ++i) order[i] = i;
+    seq::sort_by(order, [&](std::uint32_t i) { return hosts_[i].pod; });
+    for (std::size_t i = 0; i < order.size();) {
+      std::size_t end = i;
+      while (end < order.size() && hosts_[order[end]].pod == hosts_[order[i]].pod) ++end;
+      const std::vector<std::uint32_t> pod(order.begin() + static_cast<std::ptrdiff_t>(i),
+                                           order.begin() + static_cast<std::ptrdiff_t>(end));
+      if (pod.size() > 1) check_pod(pod);
+      i = end;
+    }
   }
 
   /// Hosts with the same leaves are a pod. Those whose leaves are nobody else's join the pod that most of their cables
@@ -173,6 +184,7 @@ class rail_checker {
       const majority m = majority_of(counts);
       usual[k] = m.found ? m.value : *std::max_element(counts.begin(), counts.end());
     }
+    if (pod.size() == 2) two_ways(hosts_[pod[0]], hosts_[pod[1]], leaves);
     std::vector<std::uint32_t> whole;  // hosts with the usual numbers everywhere
     for (const std::uint32_t i : pod) {
       const plugged_host& h = hosts_[i];
@@ -193,6 +205,23 @@ class rail_checker {
     order_of_rails(whole);
   }
 
+  /// Two hosts with as many cables, but not to the same leaves.
+  void two_ways(const plugged_host& x, const plugged_host& y, const std::vector<std::uint32_t>& leaves) {
+    if (x.rails.size() != y.rails.size()) return;
+    std::vector<std::string> words;
+    for (const std::uint32_t leaf : leaves)
+      if (cables_to(x, leaf) != cables_to(y, leaf))
+        words.push_back(c_.name({leaf}) + ": " + std::to_string(cables_to(x, leaf)) + " and " +
+                        std::to_string(cables_to(y, leaf)));
+    if (words.empty()) return;
+    const std::string& a = c_.hosts.hosts[x.host].name;
+    const std::string& b = c_.hosts.hosts[y.host].name;
+    c_.say(
+        "rails", severity::warning, a + " - " + b,
+        "the cables of " + a + " and " + b + " go to different leaves, and of two hosts nobody can tell which is right",
+        "cables to " + listed(words), "compare both with the plan of the cabling");
+  }
+
   void short_of(const std::vector<std::uint32_t>& pod, const plugged_host& h, const std::vector<std::uint32_t>& leaves,
                 const std::vector<std::size_t>& usual, const std::vector<double>& rate,
                 const std::vector<std::size_t>& few) {
@@ -210,7 +239,8 @@ class rail_checker {
     }
     if (c_.lost_nics[h.host] >= lost) return;  // said with the adapter that is missing or unplugged
     const std::string& name = c_.hosts.hosts[h.host].name;
-    c_.say("rails", severity::warning, name,
+    const bool clear = pod.size() > 2 || usual_total_.found;  // of two hosts nobody can tell which is right
+    c_.say("rails", clear ? severity::warning : severity::note, name,
            name + " has " + std::to_string(h.rails.size()) + (h.rails.size() == 1 ? " cable" : " cables") +
                ", its neighbours have " + std::to_string(h.rails.size() + lost) + ": none to " + listed(words),
            std::to_string(pod.size()) + " hosts share these leaves", "look at the adapter and its cable");
@@ -268,7 +298,7 @@ class rail_checker {
 
   check_context& c_;
   fabric_checker<>& fabric_;
-  std::vector<plugged_host> hosts_;
+  std::vector<plugged_host> hosts_;  ///< of the kind that is looked at
   majority usual_total_;
 };
 

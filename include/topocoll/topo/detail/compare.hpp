@@ -17,7 +17,6 @@
 #include <topocoll/topo/difference.hpp>
 #include <topocoll/topo/graph.hpp>
 #include <topocoll/topo/kinds.hpp>
-#include <topocoll/topo/routes.hpp>
 
 namespace topocoll { inline namespace v0 { namespace topo { namespace detail { namespace sameness {
 
@@ -45,6 +44,7 @@ struct told_kinds {
   bool nodes[12] = {};
   bool links[9] = {};
 
+  template <class = void>
   explicit told_kinds(const graph& g) {
     bool driver = false;  // somebody asked the GPUs' driver, which knows their NVLinks
     for (const node& n : g.nodes()) {
@@ -297,39 +297,5 @@ class comparer {
   told_kinds told_a_, told_b_;
   double tolerance_;
 };
-
-/// A host without the network, cut out of a graph in the time of its own nodes and links.
-struct local_host {
-  graph local;
-  std::vector<std::uint32_t> original;
-};
-
-/// @param place  one entry for each node of the graph, all `no_place`; so again afterwards
-template <class = void>
-[[nodiscard]] local_host local_host_of(const graph& g, const std::vector<node_id>& nodes,
-                                       std::vector<std::uint32_t>& place) {
-  local_host h;
-  fragment f;
-  const auto take = [&](node_id v) {
-    if (place[v.value] != no_place) return;
-    place[v.value] = f.add(g.at(v)).value;
-    h.original.push_back(v.value);
-  };
-  for (const node_id v : nodes) take(v);
-  for (const node_id v : nodes)
-    for (const link_id e : g.out_links(v))
-      if (g.at(g.head(e)).kind == node_kind::nvswitch) take(g.head(e));
-  for (std::size_t i = 0; i < h.original.size(); ++i)
-    for (const link_id e : g.out_links({h.original[i]})) {
-      const link& l = g.at(e);
-      if (place[l.to.value] == no_place || is_cable(l.kind)) continue;
-      f.links.push_back(l);
-      f.links.back().from = {place[l.from.value]};
-      f.links.back().to = {place[l.to.value]};
-    }
-  for (const std::uint32_t v : h.original) place[v] = no_place;
-  if (auto made = graph::from(std::move(f))) h.local = std::move(*made);  // part of a checked graph: it always is
-  return h;
-}
 
 }}}}}  // namespace topocoll::v0::topo::detail::sameness

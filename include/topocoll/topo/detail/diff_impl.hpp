@@ -10,34 +10,16 @@
 #include <topocoll/core/sequence.hpp>
 #include <topocoll/topo/detail/bundles.hpp>
 #include <topocoll/topo/detail/compare.hpp>
+#include <topocoll/topo/detail/counted.hpp>
 #include <topocoll/topo/detail/host_pairs.hpp>
 #include <topocoll/topo/detail/match.hpp>
+#include <topocoll/topo/detail/path_changes.hpp>
 #include <topocoll/topo/detail/shape.hpp>
 #include <topocoll/topo/diff.hpp>
 #include <topocoll/topo/words.hpp>
 
 namespace topocoll { inline namespace v0 { namespace topo {
 namespace detail { namespace sameness {
-
-/// "3 GPUs", "1 GPU".
-template <class = void>
-[[nodiscard]] std::string counted_devices(std::size_t n, node_kind kind) {
-  std::string word = word_of(kind);
-  if (n == 1) return "1 " + word;
-  const bool hisses = word.size() > 1 && (word.back() == 'h' || word.back() == 's');
-  if (kind == node_kind::leaf) return std::to_string(n) + " leaves";
-  if (kind == node_kind::host_memory) return std::to_string(n) + " memories";
-  return std::to_string(n) + ' ' + word + (hisses ? "es" : "s");
-}
-
-/// Joins texts by commas; after `most` of them "and n more".
-template <class = void>
-[[nodiscard]] std::string listed(const std::vector<std::string>& all, std::size_t most = 16) {
-  std::string text;
-  for (std::size_t i = 0; i < all.size() && i < most; ++i) text += (i == 0 ? "" : ", ") + all[i];
-  if (all.size() > most) text += " and " + std::to_string(all.size() - most) + " more";
-  return text;
-}
 
 template <class = void>
 class differ {
@@ -48,9 +30,8 @@ class differ {
         b_(b),
         several_(has_several_hosts(a) || has_several_hosts(b)),
         how_(a.node_count(), 0),
-        place_a_(a.node_count(), no_place),
-        place_b_(b.node_count(), no_place),
-        compare_(a_, b_, o.tolerance) {}
+        compare_(a_, b_, o.tolerance),
+        paths_(a_, b_, compare_.told_by_a(), compare_.told_by_b()) {}
 
   [[nodiscard]] difference run() {
     const host_pairing<> hosts(a_, b_, o_);
@@ -76,7 +57,14 @@ class differ {
         tell(c, x.name == y.name ? x.name : x.name + " | " + y.name);
         for (const link_change& change : c.links)
           if (is_cable((change.a ? *change.a : *change.b).kind)) cables.push_back(change);
-        if (o_.paths && c.other_ways) paths(x, y);
+        if (!o_.paths || !c.other_ways) continue;
+        std::vector<path_change> changes = paths_.run(x, y);
+        for (path_change& p : changes) {
+          p.from = same(p.from.a.value);
+          p.to = same(p.to.a.value);
+        }
+        tell_paths(changes, x.name == y.name ? x.name : x.name + " | " + y.name);
+        d_.paths.insert(d_.paths.end(), changes.begin(), changes.end());
       }
     for (std::uint32_t k = 0; k < b_.hosts.hosts.size(); ++k)
       if (!hosts.taken(k)) lone_host(b_, b_.hosts.hosts[k], o_.b, o_.a, d_.added);
@@ -343,44 +331,6 @@ class differ {
       }
   }
 
-  /// Classes of the paths between GPUs, and between GPUs and NICs.
-  void paths(const group& x, const group& y) {
-    const local_host l = local_host_of(*a_.g, x.nodes, place_a_);
-    const local_host r = local_host_of(*b_.g, y.nodes, place_b_);
-    std::vector<std::uint32_t> in_r(l.original.size(), no_place);
-    for (std::uint32_t i = 0; i < r.original.size(); ++i) place_b_[r.original[i]] = i;
-    for (std::uint32_t i = 0; i < l.original.size(); ++i)
-      if (const std::uint32_t v = a_.match[l.original[i]]; v != no_place) in_r[i] = place_b_[v];
-    for (const std::uint32_t v : r.original) place_b_[v] = no_place;
-    std::vector<node_id> gpus, ends;
-    for (std::uint32_t i = 0; i < l.original.size(); ++i) {
-      const node_kind kind = l.local.at(node_id{i}).kind;
-      if (in_r[i] == no_place) continue;
-      if (kind == node_kind::gpu) gpus.push_back({i});
-      if (kind == node_kind::gpu || kind == node_kind::nic) ends.push_back({i});
-    }
-    std::vector<path_change> changes;
-    for (const node_id from : gpus) {
-      const routes in_left(l.local, from);
-      const routes in_right(r.local, {in_r[from.value]});
-      for (const node_id to : ends) {
-        const bool peer = l.local.at(to).kind == node_kind::gpu;
-        if (peer && to <= from) continue;
-        const path_class p = in_left.kind(to);
-        const path_class q = in_right.kind({in_r[to.value]});
-        if (p == q || untold(p, compare_.told_by_b()) || untold(q, compare_.told_by_a())) continue;
-        changes.push_back({same(l.original[from.value]), same(l.original[to.value]), p, q});
-      }
-    }
-    tell_paths(changes, x.name == y.name ? x.name : x.name + " | " + y.name);
-    d_.paths.insert(d_.paths.end(), changes.begin(), changes.end());
-  }
-  /// A class that rests on links which the other graph does not know; and no way at all is no answer.
-  [[nodiscard]] static bool untold(path_class c, const told_kinds& other) {
-    if (c == path_class::DIS) return true;
-    return (c == path_class::NVL || c == path_class::NVB) && !other.of(link_kind::nvlink);
-  }
-
   void tell_paths(std::vector<path_change> all, const std::string& where) {
     const auto sort_key = [&](const path_change& p) {
       const bool peer = a_.at(p.to.a.value).kind == node_kind::gpu;
@@ -405,8 +355,8 @@ class differ {
   side a_, b_;
   bool several_;
   std::vector<std::uint8_t> how_;
-  std::vector<std::uint32_t> place_a_, place_b_;
   comparer<> compare_;
+  path_comparer<> paths_;
   difference d_;
 };
 

@@ -295,7 +295,8 @@ class device_matcher {
       if (c_.at(g).key != c_.original_key(g)) touched[c_.part_of[g]] = 1;
       if (top(g) != g || alone(g)) continue;
       bool differ = false;
-      for (std::uint32_t m = next_[g]; m != g; m = next_[m]) differ = differ || c_.at(m).key != c_.at(g).key;
+      for (std::uint32_t m = next_[g]; m != g; m = next_[m])
+        differ = differ || c_.at(m).key != c_.at(g).key || is_stand_in(c_.at(m)) != is_stand_in(c_.at(g));
       if (!differ) continue;
       const std::uint32_t best = best_of(g);
       const std::string key = c_.at(best).key, host = c_.at(best).host;
@@ -309,7 +310,9 @@ class device_matcher {
           n.key = key;
           n.host = host;
         }
-        if (real && n.kind == node_kind::nic && is_stand_in(n)) c_.into[m] = copied_parts::gone;
+        if (!real || !is_stand_in(n)) continue;
+        n.facts.erase(seq::find_by(n.facts, stand_in_fact, &std::pair<std::string, std::string>::first));
+        if (n.kind == node_kind::nic) c_.into[m] = copied_parts::gone;
       } while ((m = next_[m]) != g);
     }
     for (std::uint32_t p = 0; p < c_.parts.size(); ++p)

@@ -24,8 +24,10 @@ struct side {
   std::vector<std::uint64_t> exact, structure, near, model;  ///< colours, from the finest to the coarsest
   std::vector<std::uint32_t> match;                          ///< node of the other graph; `no_place` while unknown
 
+  template <class = void>
   explicit side(const graph& of) : g(&of), hosts(host_table::of(of)), match(of.node_count(), no_place) {}
   /// Colours, needed only where keys do not settle everything.
+  template <class = void>
   void paint() {
     if (!exact.empty() || g->node_count() == 0) return;
     exact = colours_of(*g, hosts, {3, true, seen_figures::actual});

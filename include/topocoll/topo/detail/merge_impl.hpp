@@ -12,11 +12,7 @@
 #include <vector>
 #include <topocoll/core/sequence.hpp>
 #include <topocoll/core/units_text.hpp>
-#include <topocoll/topo/detail/identify.hpp>
-#include <topocoll/topo/detail/identify_devices.hpp>
-#include <topocoll/topo/detail/identify_hosts.hpp>
-#include <topocoll/topo/detail/pcie_parents.hpp>
-#include <topocoll/topo/detail/stand_ins.hpp>
+#include <topocoll/topo/detail/recognise.hpp>
 #include <topocoll/topo/merge.hpp>
 
 namespace topocoll { inline namespace v0 { namespace topo {
@@ -84,21 +80,6 @@ template <class = void>
   for (std::size_t i = 0; i < a.findings.size(); ++i)
     if (const auto o = order_of(a.findings[i], b.findings[i]); o != 0) return o;
   return std::strong_ordering::equal;
-}
-
-/// The fragments with one key for each device, as far as it can be recognised.
-template <class = void>
-[[nodiscard]] copied_parts recognised(const std::vector<const fragment*>& order) {
-  copied_parts c = copies_of(order);
-  collect_identities(c);
-  host_matcher(c).run();
-  device_matcher(c).run();
-  parent_chooser(c).run();
-  stand_in_replacer stand_ins(c);
-  stand_ins.run();
-  settle(c);
-  stand_ins.add_links();
-  return c;
 }
 
 /// Refuses a fragment that makes no sense by itself.

@@ -41,6 +41,7 @@ class stand_in_replacer {
         nodes.push_back(all[last].second);
       replace_ports(nodes);
       replace_gpus(nodes);
+      replace_planes(nodes);
       replace_host(nodes);
     }
     fold_planes();
@@ -64,21 +65,29 @@ class stand_in_replacer {
       if (a.part != b.part) return a.part < b.part;
       return a.gpu.key != b.gpu.key ? a.gpu.key < b.gpu.key : a.domain < b.domain;
     });
+    std::vector<std::uint32_t> by_key;  // of one part, before anything is added
     for (std::size_t i = 0; i < more_.size(); ++i) {
       const new_link& m = more_[i];
-      if (i > 0 && more_[i - 1].part == m.part && more_[i - 1].gpu.key == m.gpu.key && more_[i - 1].domain == m.domain)
-        continue;
       fragment& f = c_.parts[m.part];
+      const bool same_gpu = i > 0 && more_[i - 1].part == m.part && more_[i - 1].gpu.key == m.gpu.key;
+      if (same_gpu && more_[i - 1].domain == m.domain) continue;
+      const auto key_at = [&](std::uint32_t v) -> const std::string& { return f.nodes[v].key; };
+      if (i == 0 || more_[i - 1].part != m.part) {
+        by_key.clear();
+        for (std::uint32_t v = 0; v < f.nodes.size(); ++v) by_key.push_back(v);
+        seq::sort_by(by_key, key_at);
+      }
       const auto find = [&](const std::string& key) {
-        std::uint32_t v = 0;
-        while (v < f.nodes.size() && f.nodes[v].key != key) ++v;
-        return node_id{v};
+        const auto at = seq::lower_bound_by(by_key, key, key_at);
+        return at != by_key.end() && key_at(*at) == key ? *at : copied_parts::gone;
       };
       link l = m.like;
-      l.from = find(m.gpu.key);
-      l.to = find(m.domain);
-      if (l.to.value == f.nodes.size()) continue;
-      if (l.from.value == f.nodes.size()) l.from = f.add(m.gpu);
+      l.from = {find(m.gpu.key)};
+      l.to = {find(m.domain)};
+      if (l.to.value == copied_parts::gone) continue;
+      if (l.from.value == copied_parts::gone)
+        l.from = same_gpu && f.nodes.back().key == m.gpu.key ? node_id{static_cast<std::uint32_t>(f.nodes.size() - 1)}
+                                                             : f.add(m.gpu);
       f.join(l);
     }
   }
@@ -171,14 +180,17 @@ class stand_in_replacer {
         ++last;
       // Sources that know the same stand-ins mean the same ports, so each starts anew. Ports that the source itself tells
       // beside a stand-in are others.
+      std::vector<std::string> own;
+      for (const std::uint32_t g : nodes)
+        if (here(g) && c_.part_of[g] == c_.part_of[stand_ins[first].node]) own.push_back(c_.at(g).key);
+      seq::sort(own);
       std::size_t others = 0;
       for (real_port& r : real) {
-        bool own = false;
-        for (const std::uint32_t g : nodes)
-          own = own ||
-                (here(g) && c_.part_of[g] == c_.part_of[stand_ins[first].node] && c_.at(g).key == c_.at(r.node).key);
-        r.taken = r.cabled || own;
-        others += own ? 0U : 1U;
+        const std::string& key = c_.at(r.node).key;
+        const auto at = seq::lower_bound_by(own, key, [](const std::string& k) -> const std::string& { return k; });
+        const bool told = at != own.end() && *at == key;
+        r.taken = r.cabled || told;
+        others += told ? 0U : 1U;
       }
       if (others == 0) continue;
       for (std::size_t i = first; i < last; ++i)
@@ -254,6 +266,24 @@ class stand_in_replacer {
     }
     for (const std::uint32_t g : nodes)
       if (stands_for(c_.at(g), "gpu")) c_.into[g] = copied_parts::gone;
+  }
+
+  /// An assumed meeting point of GPU links goes when another source tells where links of these GPUs lead.
+  void replace_planes(const std::vector<std::uint32_t>& nodes) {
+    std::uint32_t one = copied_parts::gone, other = copied_parts::gone;  // parts that tell
+    for (const std::uint32_t g : nodes)
+      if (c_.at(g).kind == node_kind::gpu)
+        each_link(g, [&](const link& l) {
+          const std::uint32_t p = c_.part_of[g];
+          if ((l.kind != link_kind::nvlink && l.kind != link_kind::xgmi) || is_stand_in(c_.parts[p].nodes[l.to.value]))
+            return;
+          if (one == copied_parts::gone) one = p;
+          if (one != p) other = p;
+        });
+    for (const std::uint32_t plane : nodes)
+      if (here(plane) && stands_for(c_.at(plane), "nvswitch") && one != copied_parts::gone &&
+          (one != c_.part_of[plane] || other != copied_parts::gone))
+        c_.into[plane] = copied_parts::gone;
   }
 
   /// What stands for a whole host goes when anything else in it is known.
