@@ -269,7 +269,7 @@ TEST(merge_sources, give_cables_of_slurm_to_the_ports_of_hosts) {
 
 TEST(merge_sources, find_the_hosts_of_ports_that_a_scheduler_knows_by_guid) {
   const std::string conf =
-      "SwitchName=x Nodes=0200000000000a01,0200000000000a11\nSwitchName=y Nodes=0200000000000b01,0200000000000c01\n"
+      "SwitchName=x Nodes=0x200000000000a01,0x200000000000a11\nSwitchName=y Nodes=0x200000000000b01,0x200000000000c01\n"
       "SwitchName=top Switches=x,y\n";
   const fragment slurm = must(tc::fragment_of(must(tc::read::parse_slurm_topology(conf, "t")), {}, "t"));
   ASSERT_EQ(std::count_if(slurm.nodes.begin(), slurm.nodes.end(),
