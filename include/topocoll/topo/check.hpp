@@ -14,7 +14,7 @@ namespace topocoll { inline namespace v0 { namespace topo {
 /// joined, rates, ports up and cabled; not names, addresses or order), the others are named with what differs. Most are
 /// more than half; or at least three, and half with the rest divided, or three times as many as look any other way. Of two
 /// that differ nobody can tell which is right: both are named in one warning. Several alike with less than half of the
-/// usual devices are another kind of host. Within a host GPUs of one model are compared by their PCIe links and NVLinks,
+/// usual devices are another kind of host, and so are four or more, a tenth of all, with another number of devices. Within a host GPUs of one model are compared by their PCIe links and NVLinks,
 /// NICs by their rates; what is so in every one of several hosts is taken for design and only noted.
 /// Links: below the best that both ends can do, or dead.
 /// Network: pairs of switches of neighbouring tiers that lack cables which the other pairs have, uplinks slower than the

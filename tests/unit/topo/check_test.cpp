@@ -393,3 +393,39 @@ TEST(check, writes_out_no_more_than_asked_for) {
   EXPECT_TRUE(mentions(found, severity::warning, "network", "2 more findings of the sort 'link below its best'"))
       << all_of(found);
 }
+
+TEST(check_hosts, takes_a_tenth_of_a_cluster_with_fewer_adapters_for_another_kind_of_host) {
+  namespace tc = topocoll;
+  const auto cluster = [](std::uint32_t short_of_one) {
+    tc::topo::fragment all;
+    for (std::uint32_t h = 0; h < 12; ++h) {
+      const std::string host = "n" + std::to_string(h);
+      const auto add = [&](tc::topo::node_kind kind, const std::string& key) {
+        tc::topo::node n;
+        n.kind = kind;
+        n.key = host + "/" + key;
+        n.name = key;
+        n.host = host;
+        return all.add(n);
+      };
+      const tc::node_id cpu = add(tc::topo::node_kind::cpu, "numa:0");
+      for (std::uint32_t k = 0; k < (h < short_of_one ? 3U : 4U); ++k) {
+        tc::topo::link l;
+        l.from = cpu;
+        l.to = add(tc::topo::node_kind::nic, "pci:0000:0" + std::to_string(k + 1) + ":00.0");
+        l.generation = 5;
+        l.lanes = 16;
+        l.capacity = {48e9};
+        all.join(l);
+      }
+    }
+    const auto g = tc::topo::graph::from(std::move(all));
+    EXPECT_TRUE(g);
+    std::size_t warnings = 0;
+    for (const tc::finding& f : tc::topo::check(*g)) warnings += f.level != tc::severity::note ? 1U : 0U;
+    return warnings;
+  };
+  EXPECT_EQ(cluster(0), 0U);
+  EXPECT_EQ(cluster(1), 1U);
+  EXPECT_EQ(cluster(4), 0U);
+}

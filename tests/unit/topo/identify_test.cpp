@@ -179,6 +179,27 @@ TEST(identity, of_hosts_is_denied_by_devices_that_differ) {
   EXPECT_EQ(told(f), names{"host names that begin alike are not one host: they hold different devices"});
 }
 
+TEST(identity, of_hosts_goes_with_their_name_where_only_one_is_called_so) {
+  const auto recording = [](const std::string& name, const std::string& guid) {
+    source s(name);
+    s.adapter("localhost/pci:0000:1b:00.0", "localhost/net:mlx5_0/1", {}, {{"port_guid", guid}});
+    return s.p.f;
+  };
+  source fabric("fabric"), numbers("numbers");
+  fabric.adapter("node7/net:HCA-1", "node7/net:HCA-1/1", {}, {{"port_guid", "0x00000000000000a1"}});
+  fabric.adapter("node8/net:HCA-1", "node8/net:HCA-1/1", {}, {{"port_guid", "0x00000000000000b1"}});
+  numbers.gpu("localhost/gpu:0", 0);
+  const fragment one = merged({fabric.p.f, recording("x", "0x00000000000000a1"), numbers.p.f});
+  EXPECT_EQ(keys(one), (names{"node7/gpu:0", "node7/net:mlx5_0/1", "node7/pci:0000:1b:00.0", "node8/net:HCA-1",
+                              "node8/net:HCA-1/1"}));
+  EXPECT_TRUE(told(one).empty());
+  const fragment two =
+      merged({fabric.p.f, recording("x", "0x00000000000000a1"), recording("y", "0x00000000000000b1"), numbers.p.f});
+  EXPECT_EQ(keys(two), (names{"localhost/gpu:0", "node7/net:mlx5_0/1", "node7/pci:0000:1b:00.0", "node8/net:mlx5_0/1",
+                              "node8/pci:0000:1b:00.0"}));
+  EXPECT_EQ(told(two), names{"several hosts are called 'localhost', and this source does not tell which one it saw"});
+}
+
 TEST(identity, of_numbered_gpus_is_their_number_where_both_see_as_many) {
   for (const std::uint32_t seen : {1U, 2U, 3U, 8U}) {
     source a("a"), b("b");

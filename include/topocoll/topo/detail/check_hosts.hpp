@@ -175,9 +175,14 @@ class host_checker {
 
   void odd(const group_of_looks& family, std::size_t first, std::size_t end, const looks& reference,
            const std::string& others) {
-    // Several alike hosts with less than half of the devices are no broken siblings but another kind of host.
+    // Several alike hosts with less than half of the devices are no broken siblings but another kind of host, and so are
+    // many alike with other numbers of devices: the same part does not break in a tenth of a cluster.
     const looks& one = family[first];
-    if (end - first > 1 && (2 * one.gpus < reference.gpus || 2 * one.nics < reference.nics)) {
+    const std::size_t alike = end - first;
+    const bool fewer = alike > 1 && (2 * one.gpus < reference.gpus || 2 * one.nics < reference.nics);
+    const bool many =
+        alike >= 4 && 10 * alike >= family.size() && (one.gpus != reference.gpus || one.nics != reference.nics);
+    if (fewer || many) {
       std::vector<std::string> names;
       ++kinds_;
       for (std::size_t i = first; i < end; ++i) {
