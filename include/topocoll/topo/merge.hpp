@@ -16,15 +16,16 @@ inline constexpr double contradiction_share = 0.10;
 ///
 /// First, in copies, each device gets one key:
 /// - GPUs with the same "uuid", adapters with the same "node_guid" and ports with the same "port_guid" are the same, whatever
-///   their keys; so are nodes with the same key, ports with the same "interface" in one host, and adapters that hold the same
-///   port or have the same name. Of several keys one by PCI address stays, else one by name, else one by number. What a
-///   source gives to two devices names none.
+///   their keys; so are nodes with the same key, switches of one name, ports with the same "interface" in one host, and
+///   adapters that hold the same port or have the same name. Of several keys one by PCI address stays, else one by name, else
+///   one by number. What a source gives to two devices names none.
 /// - Hosts that hold the same devices are one, and so are "node7" and "node7.example.com" where no source has two of that
 ///   short name. "localhost", the default of sources that name no host, is equated by devices alone. Where devices
 ///   contradict, nothing is renamed.
 /// - GPUs that a source only numbers are those with the same numbers in another source of the host that sees as many.
 /// - Nodes with the fact "stand_in" give way to real ones of their host: cables of the n-th port that stands for another go to
-///   the n-th real one without a cable, by the "rail" of the leaf where that is told. What finds none is told.
+///   the n-th real one without a cable, by the "rail" of the leaf where that is told. A cable to a switch that a real port
+///   reaches is that port's. What finds none is told.
 /// - A PCIe function has one link upwards. Where fragments tell different ones, the best-trusted stays, of equals the one to
 ///   a device that is no stand-in, that tells generation and width, or that has more switches above it.
 ///

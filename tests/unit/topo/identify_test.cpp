@@ -200,6 +200,21 @@ TEST(identity, of_hosts_goes_with_their_name_where_only_one_is_called_so) {
   EXPECT_EQ(told(two), names{"several hosts are called 'localhost', and this source does not tell which one it saw"});
 }
 
+TEST(identity, of_hosts_does_not_make_two_hosts_of_a_source_one) {
+  // What one source calls localhost is node7 by its GPU, but it knows another node7 beside it.
+  source both("both"), other("other");
+  both.gpu("localhost/pci:0000:1b:00.0", 0, {{"uuid", "GPU-1"}});
+  both.gpu("localhost/pci:0000:1c:00.0", 1);
+  both.gpu("node7/pci:0000:1c:00.0", 1);
+  other.gpu("node7/pci:0000:1b:00.0", 0, {{"uuid", "GPU-1"}});
+  const fragment f = merged({both.p.f, other.p.f});
+  EXPECT_EQ(f.nodes.size(), 3U);
+  EXPECT_EQ(
+      told(f),
+      names{"the host 'localhost' is called 'node7' elsewhere, but its source knows another host of that name; it is "
+            "not renamed"});
+}
+
 TEST(identity, of_numbered_gpus_is_their_number_where_both_see_as_many) {
   for (const std::uint32_t seen : {1U, 2U, 3U, 8U}) {
     source a("a"), b("b");
@@ -288,6 +303,24 @@ TEST(stand_ins, give_their_cables_to_free_ports_in_the_order_of_names) {
   f = merged({lists.p.f, inside.p.f, fabric.p.f});
   EXPECT_EQ(joined(f, link_kind::infiniband), (names{"h/net:mlx5_10/1 > switch:y", "h/net:mlx5_2/1 > switch:0x1",
                                                      "h/net:mlx5_9/1 > switch:x", "switch:y > unseen/net:?/1"}));
+}
+
+TEST(stand_ins, of_a_list_are_the_cables_that_the_fabric_tells) {
+  // The list knows switches and hosts by name, the fabric by GUID and port; the third port is free, but of another network.
+  source lists("lists"), inside("inside"), fabric("fabric");
+  for (const char* leaf : {"x", "y"}) {
+    const node_id there = lists.add(node_kind::leaf, std::string("switch:") + leaf, {}, leaf);
+    lists.stand_in("h", leaf[0] == 'x' ? 2 : 1, there);
+    const node_id real = fabric.add(node_kind::leaf, std::string("switch:0x") + leaf, {}, leaf);
+    const std::string name = std::string("mlx5_") + (leaf[0] == 'x' ? "0" : "1");
+    fabric.p.join(fabric.adapter("h/net:" + name, "h/net:" + name + "/1"), real, link_kind::infiniband, 50);
+  }
+  for (const char number : {'0', '1', '2'})
+    inside.adapter(std::string("h/pci:0000:1") + number + ":00.0", std::string("h/net:mlx5_") + number + "/1");
+  const fragment f = merged({lists.p.f, inside.p.f, fabric.p.f});
+  EXPECT_EQ(joined(f, link_kind::infiniband), (names{"h/net:mlx5_0/1 > switch:0xx", "h/net:mlx5_1/1 > switch:0xy"}));
+  EXPECT_EQ(f.nodes.size(), 8U);
+  EXPECT_TRUE(told(f).empty());
 }
 
 TEST(stand_ins, go_by_rail_where_leaves_tell_theirs) {

@@ -33,6 +33,7 @@ class device_matcher {
         if (last > first) unite(of.node, c_.identities[last].node);
     }
     join_interfaces();
+    join_switches();
     join_keys();
     join_assumed_ports();
     number_gpus();
@@ -89,6 +90,16 @@ class device_matcher {
     return true;
   }
 
+  /// A switch that a list knows by name alone is the one of that name that a fabric knows by GUID.
+  void join_switches() {
+    std::vector<called> all;
+    for (std::uint32_t g = 0; g < c_.size(); ++g) {
+      const node& n = c_.at(g);
+      const bool fabric = n.kind == node_kind::leaf || n.kind == node_kind::spine || n.kind == node_kind::core_switch;
+      if (fabric && n.host.empty() && !n.name.empty() && n.key.rfind("switch:", 0) == 0) all.emplace_back(n.name, g);
+    }
+    join_called(all, [&](std::uint32_t a, std::uint32_t b) { static_cast<void>(unite(a, b)); });
+  }
   /// An interface has one name in its host, whether it is the port's own or that of its network device.
   void join_interfaces() {
     std::vector<called> all;

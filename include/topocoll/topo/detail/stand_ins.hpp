@@ -133,6 +133,7 @@ class stand_in_replacer {
   void replace_ports(const std::vector<std::uint32_t>& nodes) {
     std::vector<real_port> real;
     std::vector<port_stand_in> stand_ins;
+    std::vector<std::string> reached;  // switches that real ports have cables to
     for (const std::uint32_t g : nodes) {
       const node& n = c_.at(g);
       if (n.kind != node_kind::nic_port || fact_of(n, "virtual") != nullptr) continue;
@@ -150,6 +151,7 @@ class stand_in_replacer {
         stand_ins.push_back({g, rail});
       else if (!loose || cabled)
         real.push_back({g, cabled, dead, false});
+      if (cabled && !is_stand_in(n)) add_far_ends(g, reached);
     }
     if (stand_ins.empty() || real.empty()) return;
     seq::sort(real, [&](const real_port& a, const real_port& b) {
@@ -193,8 +195,19 @@ class stand_in_replacer {
         others += told ? 0U : 1U;
       }
       if (others == 0) continue;
+      // A cable to a switch that a real port is known to reach is that port's.
+      std::vector<std::string> cables = reached, far;
+      for (std::size_t i = first; i < last; ++i) {
+        far.clear();
+        add_far_ends(stand_ins[i].node, far);
+        const auto known = far.empty() ? cables.end() : seq::find(cables, far[0]);
+        if (known == cables.end()) continue;
+        cables.erase(known);
+        remove(stand_ins[i].node);
+      }
       for (std::size_t i = first; i < last; ++i)
-        if (const std::uint32_t rail = stand_ins[i].rail; rail < real.size() && !real[rail].taken && !real[rail].dead)
+        if (const std::uint32_t rail = stand_ins[i].rail;
+            rail < real.size() && !real[rail].taken && !real[rail].dead && here(stand_ins[i].node))
           move_to(stand_ins[i], real[rail]);
       for (const bool dead : {false, true})
         for (std::size_t i = first, r = 0; i < last; ++i) {
@@ -228,8 +241,16 @@ class stand_in_replacer {
                      c_.parts[c_.part_of[port]].nodes[l.to.value].key + "'";
       });
     }
+    remove(port);
+  }
+  void remove(std::uint32_t port) {
     drop_adapter_of(port);
     c_.into[port] = copied_parts::gone;
+  }
+  void add_far_ends(std::uint32_t port, std::vector<std::string>& keys) {
+    each_link(port, [&](const link& l) {
+      if (is_cable(l)) keys.push_back(c_.parts[c_.part_of[port]].nodes[l.to.value].key);
+    });
   }
 
   /// What stands for the GPUs of a host gives way to them: their NVSwitch plane is that of the domain, or they are joined to
