@@ -1,11 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <string>
 #include <string_view>
+#include <unit/app/whole_program.hpp>
 #include <vector>
 #include <topocoll/app/main.hpp>
 #include <gtest/gtest.h>
 
 namespace app = topocoll::app;
+
+int whole_program::run(std::span<const std::string_view> args, app::sink out, app::sink err) {
+  return app::run(args, out, err);
+}
 
 namespace {
 

@@ -3,8 +3,11 @@
 #include <filesystem>
 #include <string>
 #include <string_view>
+#include <unit/app/whole_program.hpp>
 #include <vector>
-#include <topocoll/app/plan.hpp>
+#include <topocoll/io/file.hpp>
+#include <topocoll/plan/codec.hpp>
+#include <topocoll/plan/verify.hpp>
 #include <gtest/gtest.h>
 
 namespace app = topocoll::app;
@@ -20,7 +23,7 @@ struct answer {
 
 answer ask(const std::vector<std::string_view>& args) {
   answer a;
-  a.code = app::run_plan(args, app::into(a.out), app::into(a.err));
+  a.code = whole_program::run({"plan"}, args, app::into(a.out), app::into(a.err));
   return a;
 }
 

@@ -4,8 +4,8 @@
 #include <string_view>
 #include <sys/stat.h>
 #include <unistd.h>
+#include <unit/app/whole_program.hpp>
 #include <vector>
-#include <topocoll/app/preflight.hpp>
 #include <topocoll/io/file.hpp>
 #include <topocoll/io/json.hpp>
 #include <gtest/gtest.h>
@@ -22,7 +22,7 @@ struct answer {
 
 answer run(const std::vector<std::string_view>& args) {
   answer a{};
-  a.code = app::run_preflight(args, app::into(a.out), app::into(a.err));
+  a.code = whole_program::run({"preflight"}, args, app::into(a.out), app::into(a.err));
   return a;
 }
 

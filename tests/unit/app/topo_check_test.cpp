@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <string>
 #include <string_view>
+#include <unit/app/whole_program.hpp>
 #include <vector>
-#include <topocoll/app/topo_check.hpp>
 #include <topocoll/io/json.hpp>
 #include <gtest/gtest.h>
 
@@ -18,7 +18,7 @@ struct answer {
 
 answer run(std::vector<std::string_view> args) {
   answer a;
-  a.code = app::run_topo_check(args, app::into(a.out), app::into(a.err));
+  a.code = whole_program::run({"topo", "check"}, args, app::into(a.out), app::into(a.err));
   return a;
 }
 

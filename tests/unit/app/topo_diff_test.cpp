@@ -3,8 +3,8 @@
 #include <filesystem>
 #include <string>
 #include <string_view>
+#include <unit/app/whole_program.hpp>
 #include <vector>
-#include <topocoll/app/topo_diff.hpp>
 #include <topocoll/discover/describe.hpp>
 #include <topocoll/io/file.hpp>
 #include <topocoll/io/json.hpp>
@@ -23,7 +23,7 @@ struct answer {
 
 answer run(std::vector<std::string_view> args) {
   answer a;
-  a.code = app::run_topo_diff(args, app::into(a.out), app::into(a.err));
+  a.code = whole_program::run({"topo", "diff"}, args, app::into(a.out), app::into(a.err));
   return a;
 }
 

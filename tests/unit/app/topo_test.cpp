@@ -4,10 +4,11 @@
 #include <string>
 #include <string_view>
 #include <unistd.h>
+#include <unit/app/whole_program.hpp>
 #include <vector>
-#include <topocoll/app/topo.hpp>
 #include <topocoll/io/file.hpp>
 #include <topocoll/io/json.hpp>
+#include <topocoll/topo/codec.hpp>
 #include <gtest/gtest.h>
 
 namespace app = topocoll::app;
@@ -22,7 +23,7 @@ struct answer {
 
 answer run(std::vector<std::string_view> args) {
   answer a;
-  a.code = app::run_topo(args, app::into(a.out), app::into(a.err));
+  a.code = whole_program::run({"topo"}, args, app::into(a.out), app::into(a.err));
   return a;
 }
 
