@@ -24,7 +24,7 @@ if(TOPOCOLL_CLANG)
   topocoll_nested(clang_thread TARGET threads_tests LABEL threads TIMEOUT 1200
                   OPTIONS CMAKE_CXX_COMPILER=${TOPOCOLL_CLANG} CMAKE_BUILD_TYPE=Debug CMAKE_CXX_FLAGS_DEBUG=-O1
                           TOPOCOLL_SANITIZE=thread TOPOCOLL_EXAMPLES=OFF TOPOCOLL_PROGRAMS=OFF)
-  topocoll_nested(clang_fuzz TARGET fuzz_tests LABEL fuzz TIMEOUT 900
+  topocoll_nested(clang_fuzz TARGET fuzz_tests LABEL fuzz TIMEOUT 1500
                   OPTIONS CMAKE_CXX_COMPILER=${TOPOCOLL_CLANG} CMAKE_BUILD_TYPE=Debug CMAKE_CXX_FLAGS_DEBUG=-O1
                           TOPOCOLL_FUZZ=ON TOPOCOLL_FUZZ_SECONDS=${TOPOCOLL_FUZZ_SECONDS} TOPOCOLL_EXAMPLES=OFF
                           TOPOCOLL_PROGRAMS=OFF)
