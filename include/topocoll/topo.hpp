@@ -22,4 +22,5 @@
 #include <topocoll/topo/summary.hpp>
 #include <topocoll/topo/svg.hpp>
 #include <topocoll/topo/text.hpp>
+#include <topocoll/topo/visible.hpp>
 #include <topocoll/topo/words.hpp>

@@ -30,6 +30,7 @@
 #include <topocoll/topo/nccl_xml_text.hpp>
 #include <topocoll/topo/svg.hpp>
 #include <topocoll/topo/text.hpp>
+#include <topocoll/topo/visible.hpp>
 #include <CLI/CLI.hpp>
 
 namespace topocoll { inline namespace v0 { namespace app {
@@ -39,6 +40,7 @@ struct topology_input {
   std::vector<std::string> from;    ///< files, or "live" for this machine
   std::vector<std::string> fabric;  ///< descriptions such as "dgx-h100:nodes=16"
   std::string root = "/";           ///< file system of the live machine
+  std::optional<std::string> gpus;  ///< only these GPUs, as CUDA_VISIBLE_DEVICES lists them
   std::string host;  ///< name of hosts that their file does not name; empty: this machine's name when live
 };
 
@@ -149,10 +151,13 @@ inline result<topo::graph> read_topology(const topology_input& input) {
     if (!part) return std::move(part).error();
     parts.push_back(std::move(*part));
   }
-  if (parts.size() == 1) return topo::graph::from(std::move(parts[0]));
-  auto merged = topo::merge(parts);
-  if (!merged) return std::move(merged).error();
-  return topo::graph::from(std::move(*merged));
+  auto whole = parts.size() == 1 ? result<topo::fragment>(std::move(parts[0])) : topo::merge(parts);
+  if (!whole) return std::move(whole).error();
+  auto g = topo::graph::from(std::move(*whole));
+  if (!g || !input.gpus) return g;
+  auto some = topo::with_visible_gpus(*g, *input.gpus);
+  if (!some) return std::move(some).error();
+  return topo::graph::from(std::move(*some));
 }
 
 inline int run_topo(std::span<const std::string_view> args, sink out, sink err) {
@@ -171,6 +176,8 @@ inline int run_topo(std::span<const std::string_view> args, sink out, sink err) 
                  "a described cluster, for example dgx-h100:nodes=16,leaves=8,oversubscription=2")
       ->type_name("SPEC")
       ->allow_extra_args(false);
+  cli.add_option("--gpus", o.input.gpus, "only these GPUs, as CUDA_VISIBLE_DEVICES lists them: numbers or UUIDs")
+      ->type_name("LIST");
   auto* tree = cli.add_flag("--tree", o.tree, "a tree for people (default)");
   bool json = false, dot = false, svg = false, matrix = false, affinity = false, nccl = false, conf = false,
        yaml = false;

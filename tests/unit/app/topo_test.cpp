@@ -323,6 +323,14 @@ TEST(topo_forms, tell_which_nic_each_gpu_should_use) {
   EXPECT_EQ(document["affinity"]["gpus"][3]["class"], "PIX");
 }
 
+TEST(topo_command, shows_only_the_gpus_that_a_process_sees) {
+  const io::json document = parsed(run({"--fabric", "dgx-h100:nodes=1", "--gpus", "6,1", "--json"}).out);
+  EXPECT_EQ(document["summary"]["gpus"], 2);
+  EXPECT_EQ(document["summary"]["nics"], 8);
+  EXPECT_EQ(document["affinity"]["rails"], 2);
+  EXPECT_EQ(run({"--fabric", "dgx-h100:nodes=1", "--gpus", "all"}).code, 2);
+}
+
 TEST(topo_forms, ask_which_host_is_meant_and_exclude_each_other) {
   const answer many = run({"--fabric", "dgx-h100:nodes=2", "--nccl-xml"});
   EXPECT_EQ(many.code, 2);
