@@ -166,7 +166,7 @@ result<topo::fragment> fragment_of(const read::nvidia_smi_nvlink& listing, const
     topo::node n;
     n.kind = topo::node_kind::nvswitch;
     n.key = options.host + "/nvswitch";
-    n.name = "NVSwitch";
+    n.name = "unknown ends of NVLinks";
     n.host = options.host;
     n.how = trust::assumed;
     n.reason = "nvidia-smi nvlink -s does not tell where links lead; all are taken to meet in one plane";
