@@ -74,7 +74,7 @@ class lldp_builder {
           switches_.push_back({id_of(n), n.name});
         else
           told_.add(severity::note, "a neighbour is no switch; it is passed over",
-                    (n.name.empty() ? n.id : n.name) + " at " + host_of(t) + "/" + n.interface);
+                    (n.name.empty() ? n.id : n.name) + " at " + host_of(t) + "/" + n.net_interface);
       }
     seq::sort(switches_,
               [](const chassis& a, const chassis& b) { return a.id != b.id ? a.id < b.id : a.name < b.name; });
@@ -171,19 +171,19 @@ class lldp_builder {
     for (std::uint32_t i = 0; i < t.neighbors.size(); ++i)
       if (t.neighbors[i].is_switch.value_or(true)) order.push_back(i);
     seq::sort(order, [&](std::uint32_t a, std::uint32_t b) {
-      return read::host_order(t.neighbors[a].interface, t.neighbors[b].interface);
+      return read::host_order(t.neighbors[a].net_interface, t.neighbors[b].net_interface);
     });
     if (order.empty()) told_.add(severity::warning, "a host sees no switch", host);
     std::uint32_t number = 0;
     std::optional<node_id> port;
     for (std::size_t k = 0; k < order.size(); ++k) {
       const read::lldp_neighbor& n = t.neighbors[order[k]];
-      const bool same = k > 0 && n.interface == t.neighbors[order[k - 1]].interface;
+      const bool same = k > 0 && n.net_interface == t.neighbors[order[k - 1]].net_interface;
       if (same && switch_with(id_of(n)) == switch_with(id_of(t.neighbors[order[k - 1]]))) continue;
       if (same)
         told_.add(severity::note, "an interface sees several switches: something between them passes LLDP on",
-                  host + "/" + n.interface);
-      if (!same) port = add_port(host, n.interface, number++);
+                  host + "/" + n.net_interface);
+      if (!same) port = add_port(host, n.net_interface, number++);
       const std::uint32_t s = switch_with(id_of(n));
       const topo::link l = wire(*port, switch_[s], n.rate);
       if (!same) stands_.set_rate(l);
@@ -195,17 +195,17 @@ class lldp_builder {
       leaf_.push_back({s, number - 1});
     }
   }
-  [[nodiscard]] node_id add_port(const std::string& host, const std::string& interface, std::uint32_t number) {
+  [[nodiscard]] node_id add_port(const std::string& host, const std::string& net_interface, std::uint32_t number) {
     const node_id port = stands_.add_port(host, number + 1, {}, file_);
     topo::node& p = out_.nodes[port.value];
-    p.key = host + "/net:" + interface + "/0";
-    p.name = interface;
+    p.key = host + "/net:" + net_interface + "/0";
+    p.name = net_interface;
     p.how = trust::reported;
     p.reason.clear();
-    p.facts = {{"interface", interface}};
+    p.facts = {{"interface", net_interface}};
     topo::node& nic = out_.nodes[port.value - 1];
-    nic.key = host + "/nic:" + interface;
-    nic.name = interface;
+    nic.key = host + "/nic:" + net_interface;
+    nic.name = net_interface;
     return port;
   }
 

@@ -40,7 +40,8 @@ class yaml_events {
  public:
   explicit yaml_events(std::string_view text) {
     good_ = yaml_parser_initialize(&parser_) != 0;
-    if (good_) yaml_parser_set_input_string(&parser_, reinterpret_cast<const unsigned char*>(text.data()), text.size());
+    const char* first = text.data() != nullptr ? text.data() : "";  // libyaml asserts that there is a text
+    if (good_) yaml_parser_set_input_string(&parser_, reinterpret_cast<const unsigned char*>(first), text.size());
   }
   yaml_events(const yaml_events&) = delete;
   yaml_events& operator=(const yaml_events&) = delete;

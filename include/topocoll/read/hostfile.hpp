@@ -19,8 +19,8 @@ namespace topocoll { inline namespace v0 { namespace read {
 /// One host of one line; a host that several lines name comes several times, as launchers add up its slots.
 struct hostfile_entry {
   std::string host;
-  std::optional<std::uint32_t> slots;      ///< processes; empty when not told
-  std::optional<std::uint32_t> max_slots;  ///< of Open MPI
+  std::optional<std::uint32_t> slot_count;  ///< processes; empty when not told
+  std::optional<std::uint32_t> max_slots;   ///< of Open MPI
   std::uint32_t line = 0;
 };
 struct hostfile {
@@ -114,7 +114,7 @@ result<hostfile> parse_hostfile(std::string_view text, std::string_view file) {
                   where + ": '" + std::string(digits.substr(0, 40)) + "' is not a number of slots");
     };
     if (const std::size_t colon = detail::slot_colon(word); colon != std::string_view::npos) {
-      if (auto ok = number(word.substr(colon + 1), e.slots); !ok) return std::move(ok).error();
+      if (auto ok = number(word.substr(colon + 1), e.slot_count); !ok) return std::move(ok).error();
       word = word.substr(0, colon);
     }
     while (!(row = trimmed(row)).empty()) {
@@ -127,7 +127,7 @@ result<hostfile> parse_hostfile(std::string_view text, std::string_view file) {
       const std::string_view value = option.substr(equals + 1);
       result<void> ok;
       if (name == "slots" || name == "cpu" || name == "count") {
-        ok = number(value, e.slots);
+        ok = number(value, e.slot_count);
       } else if (name == "max_slots" || name == "max-slots") {
         ok = number(value, e.max_slots);
       } else if (!seq::contains(told, name) && told.size() < 16) {

@@ -13,7 +13,7 @@ namespace topocoll { inline namespace v0 { namespace read {
 
 /// One neighbour of one interface.
 struct lldp_neighbor {
-  std::string interface;          ///< of the machine that asked
+  std::string net_interface;      ///< of the machine that asked
   std::string name;               ///< of the neighbour's chassis; empty when it tells none
   std::string id;                 ///< of its chassis, as written: a MAC address unless `id_type` says otherwise
   std::string id_type;            ///< "mac", "local", "ip", …

@@ -37,11 +37,11 @@ namespace detail {
 
 /// Reads one interface's entry.
 template <class = void>
-void add_neighbor(const std::string& interface, const io::json& entry, std::vector<lldp_neighbor>& to) {
+void add_neighbor(const std::string& net_interface, const io::json& entry, std::vector<lldp_neighbor>& to) {
   const io::json* chassis = unwrapped(io::find_field(entry, "chassis"));
   if (chassis == nullptr || !chassis->is_object()) return;
   lldp_neighbor n;
-  n.interface = interface;
+  n.net_interface = net_interface;
   // json names the chassis by its key when it has a name: {"switch-1": {"id": …}}.
   if (io::find_field(*chassis, "id") == nullptr && chassis->size() == 1 &&
       unwrapped(&chassis->begin().value()) != nullptr && unwrapped(&chassis->begin().value())->is_object()) {

@@ -20,7 +20,7 @@ namespace topocoll { inline namespace v0 { namespace read {
 /// One NVLink of one GPU. A listing tells only part of this.
 struct nvlink_state {
   std::uint32_t number = 0;
-  bool inactive = false;                                        ///< printed as <inactive>
+  bool inactive = false;                                        ///< printed as "&lt;inactive&gt;"
   std::optional<bytes_per_second> rate;                         ///< line rate of one direction, as printed by -s
   std::vector<std::pair<std::string, bool>> abilities;          ///< as printed by -c: "P2P is supported" and an answer
   std::vector<std::pair<std::string, std::uint64_t>> counters;  ///< as printed by -e: "CRC Errors" and a count

@@ -21,7 +21,7 @@ struct svg_options {
 /// Lines are as wide as their capacity (by its logarithm) and coloured by what is wrong with them, in colours that the
 /// colour-blind tell apart, with other dashes too: blue for the fastest of their kind, light blue for slower ones, grey
 /// dashes for assumed rates, vermilion for what runs below its best, vermilion dots for what is dead. Every box and line
-/// has a <title> with its figures, trust and reason.
+/// has an SVG title (shown when pointed at) with its figures, trust and reason.
 ///
 /// Switches and hosts that are alike, down to their neighbours, become one box with their number when there are more than
 /// fit; so a fault in a thousand hosts stands out as the host, leaf and cables that are not like the others. The text stays

@@ -17,13 +17,13 @@ using tc::topo::node_kind;
 
 namespace {
 
-rd::lldp_neighbor seen(const std::string& interface, const std::string& name, const std::string& id,
+rd::lldp_neighbor seen(const std::string& net_interface, const std::string& name, const std::string& id,
                        std::optional<bool> is_switch = true, std::optional<double> gigabits = std::nullopt) {
   rd::lldp_neighbor n;
-  n.interface = interface;
+  n.net_interface = net_interface;
   n.name = name;
   n.id = id;
-  n.port = "p" + interface;
+  n.port = "p" + net_interface;
   n.is_switch = is_switch;
   if (gigabits) n.rate = tc::bytes_per_second{*gigabits * 1.25e8};
   return n;

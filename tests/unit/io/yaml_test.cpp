@@ -95,3 +95,8 @@ TEST(yaml, of_nothing_is_refused) {
     EXPECT_EQ(parse(text).error().code, errc::malformed_input) << text;
   }
 }
+
+TEST(yaml, takes_a_text_that_is_nothing_at_all) {
+  const auto nothing = topocoll::io::parse_yaml({}, "n.yaml");
+  EXPECT_TRUE(nothing || nothing.error().what.rfind("n.yaml", 0) == 0);
+}

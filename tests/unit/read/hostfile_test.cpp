@@ -10,9 +10,9 @@ TEST(hostfile, reads_the_form_of_open_mpi) {
   const auto h = rd::parse_hostfile("# hosts\r\nn1 slots=8 max_slots=16\r\nn2\tslots=4 # half\r\nn1 slots=1", "h");
   ASSERT_TRUE(h) << h.error().message();
   ASSERT_EQ(h->entries.size(), 3U);
-  EXPECT_EQ(h->entries[0].slots, 8U);
+  EXPECT_EQ(h->entries[0].slot_count, 8U);
   EXPECT_EQ(h->entries[0].max_slots, 16U);
-  EXPECT_EQ(h->entries[1].slots, 4U);
+  EXPECT_EQ(h->entries[1].slot_count, 4U);
   EXPECT_EQ(h->entries[2].host, "n1");
   EXPECT_EQ(h->entries[2].line, 4U);
 }
@@ -22,8 +22,8 @@ TEST(hostfile, reads_the_form_of_mpich_and_bare_names) {
   ASSERT_TRUE(h) << h.error().message();
   ASSERT_EQ(h->entries.size(), 5U);
   EXPECT_EQ(h->entries[1].host, "n02");
-  EXPECT_EQ(h->entries[1].slots, 8U);
-  EXPECT_FALSE(h->entries[2].slots);
+  EXPECT_EQ(h->entries[1].slot_count, 8U);
+  EXPECT_FALSE(h->entries[2].slot_count);
   EXPECT_EQ(h->entries[3].host, "10.0.0.7");
   EXPECT_EQ(h->entries[4].host, "fe80::1");
 }

@@ -29,7 +29,7 @@ TEST(lldp, reads_the_compact_form) {
   EXPECT_EQ(t[0].host, "");
   ASSERT_EQ(t[0].neighbors.size(), 1U);
   const auto& n = t[0].neighbors[0];
-  EXPECT_EQ(n.interface, "eth1");
+  EXPECT_EQ(n.net_interface, "eth1");
   EXPECT_EQ(n.name, "tor-7");
   EXPECT_EQ(n.id, "02:00:00:00:00:07");
   EXPECT_EQ(n.id_type, "mac");
@@ -46,7 +46,7 @@ TEST(lldp, reads_the_compact_form_of_several_interfaces) {
                                         R"({"eth1": [)" + entry + R"(], "eth2": )" + entry + "}"}) {
     const auto t = parse(R"({"lldp": {"interface": )" + interfaces + "}}");
     ASSERT_EQ(t.at(0).neighbors.size(), 2U) << interfaces;
-    EXPECT_EQ(t[0].neighbors[1].interface, "eth2");
+    EXPECT_EQ(t[0].neighbors[1].net_interface, "eth2");
     EXPECT_EQ(t[0].neighbors[1].port, "");
     EXPECT_FALSE(t[0].neighbors[1].rate);
   }

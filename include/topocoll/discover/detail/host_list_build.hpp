@@ -96,13 +96,13 @@ result<topo::fragment> fragment_of(const read::hostfile& hosts, const discover_o
   for (const read::hostfile_entry& e : hosts.entries) names.push_back(&e.host);
   const detail::name_index index(std::move(names));
   std::vector<std::optional<node_id>> place(index.size());
-  std::vector<std::uint64_t> slots(index.size(), 0);
+  std::vector<std::uint64_t> slot_count(index.size(), 0);
   for (const read::hostfile_entry& e : hosts.entries) {
     std::optional<node_id>& at = place[index(e.host)];
     if (!at) at = stands.add_host(e.host, file);
-    if (!e.slots) continue;
-    std::uint64_t& sum = slots[index(e.host)];
-    sum += *e.slots;
+    if (!e.slot_count) continue;
+    std::uint64_t& sum = slot_count[index(e.host)];
+    sum += *e.slot_count;
     auto& facts = f.nodes[at->value].facts;
     if (facts.size() == 1) facts.insert(facts.begin(), {"slots", ""});
     facts[0].second = std::to_string(sum);

@@ -278,7 +278,7 @@ class hwloc_reader {
       p.subsystem_device.clear();
     }
     if (words[4].size() == 2)
-      if (const auto interface = digits_of(words[4], 16)) *p.class_code |= static_cast<std::uint32_t>(*interface);
+      if (const auto programming = digits_of(words[4], 16)) *p.class_code |= static_cast<std::uint32_t>(*programming);
   }
 
   void os_device(const io::xml_element& e, std::size_t function) {

@@ -107,8 +107,8 @@ class device_matcher {
       const node& n = c_.at(g);
       if (n.kind != node_kind::nic_port || n.host.empty()) continue;
       const std::string_view place = place_of(n);
-      if (const std::string* interface = fact_of(n, "interface"))
-        all.emplace_back(n.host + "/" + *interface, g);
+      if (const std::string* named = fact_of(n, "interface"))
+        all.emplace_back(n.host + "/" + *named, g);
       else if (place.size() > 2 && place.substr(place.size() - 2) == "/0" && !name_in_place(place).empty())
         all.emplace_back(n.host + "/" + std::string(name_in_place(place)), g);
     }

@@ -28,7 +28,7 @@ class svg_fabric {
     order_tiers();
     double captions = 0;
     for (std::size_t t = 0; t < tiers; ++t) captions = std::max(captions, text_width(caption(t), 12, true));
-    for (const gap_words& w : words_between()) captions = std::max(captions, text_width(w.text, small));
+    for (const gap_words& w : words_between()) captions = std::max(captions, text_width(w.text, compact));
     double width = 0;
     for (std::size_t t = 0; t < tier_planes; ++t) {
       double w = 0;
@@ -61,7 +61,7 @@ class svg_fabric {
     for (const gap_words& w : words_between()) {
       double& used_here = (w.within ? used_within : used)[w.low];
       const double at = w.within ? top_of[w.low] + box_height(w.low) / 2 + 19 : top_of[w.low] - height_between / 2 + 10;
-      c_.text(x, at + used_here, small, anchor::start, w.text, w.bad ? bad_ink : faint_ink);
+      c_.text(x, at + used_here, compact, anchor::start, w.text, w.bad ? bad_ink : faint_ink);
       used_here += 13;
     }
     return draw_planes(bottom) - y;
@@ -69,7 +69,7 @@ class svg_fabric {
 
  private:
   static constexpr double gap = 10;
-  static constexpr double small = 10;
+  static constexpr double compact = 10;
   static constexpr double line_height = 13;
 
   struct box {
@@ -129,7 +129,7 @@ class svg_fabric {
       const std::size_t n = names.size();
       const double room = in_tier[b.tier] > 20 ? 66 : in_tier[b.tier] > 12 ? 84 : 130;
       b.words.push_back(n == 1 ? shortened(names.front(), room, 11, true) : std::to_string(n) + many[b.tier]);
-      if (n > 1) b.words.push_back(fitted(joined_names(names, 2), room, small));
+      if (n > 1) b.words.push_back(fitted(joined_names(names, 2), room, compact));
       if (b.tier == tier_hosts) {
         const std::size_t gpus = u_.units[b.members.front()].gpus;
         if (gpus > 0) b.words.push_back(counted(gpus, "GPU") + (n > 1 ? " each" : ""));
@@ -177,7 +177,7 @@ class svg_fabric {
     for (const box& b : boxes_)
       if (b.tier == tier)
         for (std::size_t k = 0; k < b.words.size(); ++k)
-          w = std::max(w, text_width(b.words[k], k == 0 ? 11 : small, k == 0) + 12);
+          w = std::max(w, text_width(b.words[k], k == 0 ? 11 : compact, k == 0) + 12);
     return w;
   }
   [[nodiscard]] double box_height(std::size_t tier) const {

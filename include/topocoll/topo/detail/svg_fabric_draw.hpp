@@ -33,7 +33,7 @@ void svg_fabric<Deferred>::draw_box(const box& b) {
   double y = b.y + (b.h - line_height * static_cast<double>(b.words.size())) / 2 - 3;
   for (std::size_t k = 0; k < b.words.size(); ++k) {
     const bool last_and_bad = b.bad_links > 0 && k + 1 == b.words.size();
-    c_.text(b.x + b.w / 2, y += line_height, k == 0 ? 11 : small, anchor::middle, b.words[k],
+    c_.text(b.x + b.w / 2, y += line_height, k == 0 ? 11 : compact, anchor::middle, b.words[k],
             last_and_bad ? bad_ink
             : k == 0     ? ink
                          : faint_ink,

@@ -60,8 +60,8 @@ class svg_host {
   static constexpr double edge = 14;
   static constexpr double gap_between_domains = 16;
   static constexpr double pad = 8;
-  static constexpr double small = 10;  // of most texts
-  static constexpr double row = 13;    // from line to line
+  static constexpr double compact = 10;  // of most texts
+  static constexpr double row = 13;      // from line to line
   static constexpr std::size_t most_children = 18;
 
   /// A node in the tree, with its place on the page once that is known.
@@ -244,7 +244,7 @@ class svg_host {
     if (!is_box(g_.at(i.v).kind) && !is_frame(i)) {
       const std::vector<word> words = words_of(i);
       for (std::size_t k = 0; k < words.size(); ++k)
-        tile_w_ = std::max(tile_w_, text_width(words[k].text, small, k == 0) + 10);
+        tile_w_ = std::max(tile_w_, text_width(words[k].text, compact, k == 0) + 10);
       tile_lines_ = std::max(tile_lines_, words.size());
     }
     for (const item& c : i.below) fit_tiles(c);
@@ -257,8 +257,8 @@ class svg_host {
     if (is_frame(i)) return 0;
     double w = 0;
     const std::vector<word> words = words_of(i);
-    for (std::size_t k = 0; k < words.size(); ++k) w = std::max(w, text_width(words[k].text, small, k == 0));
-    if (g_.at(i.v).kind == node_kind::cpu) w = std::max(w, text_width(memory_of(i.v).first, small) + 4);
+    for (std::size_t k = 0; k < words.size(); ++k) w = std::max(w, text_width(words[k].text, compact, k == 0));
+    if (g_.at(i.v).kind == node_kind::cpu) w = std::max(w, text_width(memory_of(i.v).first, compact) + 4);
     return w;
   }
   void measure(item& i) {

@@ -31,7 +31,7 @@ std::vector<typename svg_host<Deferred>::word> svg_host<Deferred>::words_of(cons
     say(label.substr(0, split));
     say(address);
   } else {
-    say(shortened(label, 110, small, true));
+    say(shortened(label, 110, compact, true));
   }
   if (i.hidden > 0) words.front().text += " +" + std::to_string(i.hidden);
   if (n.kind == node_kind::gpu && n.global_rank) say("rank " + std::to_string(*n.global_rank));
@@ -88,19 +88,19 @@ void svg_host<Deferred>::draw_item(const item& i, double bus, bool in_frame) {
   if (n.kind == node_kind::cpu || (is_box(n.kind) && !i.below.empty())) {
     double y = i.y + 4;
     for (std::size_t k = 0; k < words.size(); ++k)
-      c_.text(i.x + i.w / 2, y += row, small, anchor::middle, words[k].text,
+      c_.text(i.x + i.w / 2, y += row, compact, anchor::middle, words[k].text,
               words[k].bad ? bad_ink
               : k == 0     ? ink
                            : faint_ink,
               k == 0);
     if (n.kind == node_kind::cpu) {
       const auto [text, l] = memory_of(i.v);
-      c_.text(i.x + i.w / 2, y + row, small, anchor::middle, text, faint_ink);
+      c_.text(i.x + i.w / 2, y + row, compact, anchor::middle, text, faint_ink);
     }
   } else if (!frame) {
     double y = i.y + (i.h - row * static_cast<double>(words.size())) / 2 - 3;
     for (std::size_t k = 0; k < words.size(); ++k)
-      c_.text(i.x + i.w / 2, y += row, small, anchor::middle, words[k].text,
+      c_.text(i.x + i.w / 2, y += row, compact, anchor::middle, words[k].text,
               words[k].bad ? bad_ink
               : k == 0     ? ink
                            : faint_ink,
@@ -180,11 +180,11 @@ void svg_host<Deferred>::draw_sockets(double x, double y, double width) {
   c_.line(first, y + 6, last, y + 6, state_of(*least, best_.socket), width_of(*least),
           text + "\n" + figures_of(*least));
   const double middle = (first + last) / 2;
-  const double room = text_width(text, small);
+  const double room = text_width(text, compact);
   if (room < last - first)
-    c_.text(middle, y + 1, small, anchor::middle, text, faint_ink);
+    c_.text(middle, y + 1, compact, anchor::middle, text, faint_ink);
   else
-    c_.text(x + width, y - 2, small, anchor::end, fitted(text, width, small), faint_ink);
+    c_.text(x + width, y - 2, compact, anchor::end, fitted(text, width, compact), faint_ink);
 }
 
 template <class Deferred>
@@ -221,7 +221,7 @@ void svg_host<Deferred>::draw_gpu_links(double x, double bottom, double width) {
     for (std::size_t k = 0; k < makes.size() && k < 4; ++k) text += (k == 0 ? "" : ", ") + makes[k];
     if (makes.size() > 4) text += ", …";
     y += deepest_arc + 22;
-    c_.text(x + width / 2, y - 4, small, anchor::middle, fitted(text, width, small), faint_ink);
+    c_.text(x + width / 2, y - 4, compact, anchor::middle, fitted(text, width, compact), faint_ink);
   }
   for (const node_id plane : planes()) {
     std::vector<link_id> links;
@@ -249,7 +249,7 @@ void svg_host<Deferred>::draw_gpu_links(double x, double bottom, double width) {
       if (middle < 0) continue;
       c_.line(middle, gpu_foot_, middle, bar, state_of(l, best_.plane), width_of(l), link_title(e));
       const std::string count = l.lanes > 0 ? std::to_string(l.lanes) + " x" : std::string();
-      c_.text(middle + 7, bar - 7, small, anchor::start, count,
+      c_.text(middle + 7, bar - 7, compact, anchor::start, count,
               state_of(l, best_.plane) >= line_state::below_best ? bad_ink : faint_ink);
     }
     const node& n = g_.at(plane);
