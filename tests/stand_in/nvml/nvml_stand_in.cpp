@@ -278,18 +278,18 @@ TOPOCOLL_STAND_IN nvmlDeviceGetFieldValues(nvml_device device, int count, nvml_f
     f.value.large = 0;
     const link* l = of(g, f.scope);
     if (f.id == nvml_field_nvlink_count && !g->links.empty()) {
-      f.value.small = static_cast<std::uint32_t>(g->links.size());
+      f.value.u32 = static_cast<std::uint32_t>(g->links.size());
     } else if (f.id == nvml_field_nvlink_common_speed && !g->links.empty()) {
       for (const link& any : g->links)
-        if (any.active) f.value.small = any.speed;
+        if (any.active) f.value.u32 = any.speed;
 #if !defined(TOPOCOLL_STAND_IN_OLD)
     } else if (f.id == nvml_field_nvlink_speed && l != nullptr && l->active) {
-      f.value.small = l->speed;
+      f.value.u32 = l->speed;
     } else if (f.id == nvml_field_c2c_count) {
       f.type = nvml_type_unsigned_long_long;
       f.value.large = g->c2c;
     } else if (f.id == nvml_field_c2c_active && f.scope < g->c2c) {
-      f.value.small = 1;
+      f.value.u32 = 1;
     } else if (f.id == nvml_field_c2c_speed && f.scope < g->c2c) {
       f.type = nvml_type_unsigned_long;
       f.value.large = g->c2c_speed;

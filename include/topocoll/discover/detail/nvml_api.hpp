@@ -53,7 +53,7 @@ struct nvml_field {
   nvml_return outcome;
   union {
     double real;
-    std::uint32_t compact;
+    std::uint32_t u32;
     std::uint64_t large;
     std::uint16_t tiny;
   } value;

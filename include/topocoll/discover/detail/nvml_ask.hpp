@@ -202,9 +202,9 @@ class nvml_asker {
     f.scope = scope;
     if (c_.field_values(device, 1, &f) != nvml_success || f.outcome != nvml_success) return std::nullopt;
     switch (f.type) {
-      case nvml_type_unsigned_int: return f.value.compact;
+      case nvml_type_unsigned_int: return f.value.u32;
       case nvml_type_signed_int:
-        return f.value.compact <= INT32_MAX ? std::optional<std::uint64_t>(f.value.compact) : std::nullopt;
+        return f.value.u32 <= INT32_MAX ? std::optional<std::uint64_t>(f.value.u32) : std::nullopt;
       case nvml_type_unsigned_short: return f.value.tiny;
       case nvml_type_unsigned_long:
       case nvml_type_unsigned_long_long: return f.value.large;
