@@ -34,7 +34,8 @@ enum class algorithm : std::uint8_t {
   tree,         ///< binomial tree, whole vectors: ceil(log2 k) steps per phase
   double_tree,  ///< two complementary binary trees; slices take them in turn, so bandwidth needs two or more slices
   direct,       ///< every pair at once: one step per phase, m(k-1)/k per member
-  one_shot      ///< all_reduce in one step: every member sends its whole vector to every other
+  one_shot,     ///< all_reduce in one step: every member sends its whole vector to every other
+  packed        ///< along the tree that `stage::parents` draws: as many rounds as it is deep, twice that for all_reduce
 };
 
 [[nodiscard]] constexpr std::string_view to_string(stage_kind k) {
@@ -43,7 +44,8 @@ enum class algorithm : std::uint8_t {
   return words[static_cast<std::size_t>(k)];
 }
 [[nodiscard]] constexpr std::string_view to_string(algorithm a) {
-  constexpr std::string_view words[] = {"ring", "recursive", "doubling", "tree", "double_tree", "direct", "one_shot"};
+  constexpr std::string_view words[] = {"ring",        "recursive", "doubling", "tree",
+                                        "double_tree", "direct",    "one_shot", "packed"};
   return words[static_cast<std::size_t>(a)];
 }
 [[nodiscard]] constexpr std::optional<stage_kind> parse_stage_kind(std::string_view word) {
@@ -52,7 +54,7 @@ enum class algorithm : std::uint8_t {
   return std::nullopt;
 }
 [[nodiscard]] constexpr std::optional<algorithm> parse_algorithm(std::string_view word) {
-  for (int a = 0; a <= static_cast<int>(algorithm::one_shot); ++a)
+  for (int a = 0; a <= static_cast<int>(algorithm::packed); ++a)
     if (to_string(static_cast<algorithm>(a)) == word) return static_cast<algorithm>(a);
   return std::nullopt;
 }
@@ -77,6 +79,7 @@ enum class algorithm : std::uint8_t {
 struct group_view {
   std::span<const rank_id> members;
   std::span<const std::uint32_t> bounds;
+  std::span<const std::uint32_t> parents{};  ///< `packed` only: position of each member's parent
 
   [[nodiscard]] std::uint32_t size() const { return static_cast<std::uint32_t>(members.size()); }
   [[nodiscard]] std::uint32_t first() const { return bounds.front(); }
@@ -92,12 +95,22 @@ struct stage {
   std::vector<std::uint32_t> offsets;  ///< group g is members[offsets[g]] to members[offsets[g+1]-1]; starts with 0
   std::vector<std::uint32_t>
       bounds;  ///< of all groups: those of g start at offsets[g]+g and are one more than its members
+  /// `packed` only, one for each of `members`: position of its parent in its group, which stands before it; 0 for the first,
+  /// the root. All units of such a group are the part of the root.
+  std::vector<std::uint32_t> parents;
+  /// `packed` only, one for each of `members` or none: which of `schedule::ways` leads from its parent, and which to it.
+  /// 0 is the way that routing takes, k is ways[k-1]. Not part of the digest.
+  std::vector<std::uint32_t> ways_down, ways_up;
+  /// Stands for groups that are not written down: all ranks whose coordinates differ only along this axis of
+  /// `schedule::shape`. Then the lists above are empty; see `expanded`.
+  std::optional<std::uint32_t> axis;
 
   [[nodiscard]] std::size_t group_count() const { return offsets.empty() ? 0 : offsets.size() - 1; }
   /// Precondition: g < group_count().
   [[nodiscard]] group_view group(std::size_t g) const {
     const std::size_t first = offsets[g], k = offsets[g + 1] - first;
-    return {std::span(members).subspan(first, k), std::span(bounds).subspan(first + g, k + 1)};
+    return {std::span(members).subspan(first, k), std::span(bounds).subspan(first + g, k + 1),
+            parents.empty() ? std::span<const std::uint32_t>{} : std::span(parents).subspan(first, k)};
   }
   /// Appends a group; `parts` has one entry more than `ranks`.
   void add(std::span<const rank_id> ranks, std::span<const std::uint32_t> parts) {
@@ -106,11 +119,29 @@ struct stage {
     bounds.insert(bounds.end(), parts.begin(), parts.end());
     offsets.push_back(static_cast<std::uint32_t>(members.size()));
   }
+  /// Appends a tree that carries units `lo` to `hi - 1`: its members, parents before children, and where their parents are.
+  void add_tree(std::span<const rank_id> ranks, std::span<const std::uint32_t> parent_at, std::uint32_t lo,
+                std::uint32_t hi) {
+    if (offsets.empty()) offsets.push_back(0);
+    members.insert(members.end(), ranks.begin(), ranks.end());
+    parents.insert(parents.end(), parent_at.begin(), parent_at.end());
+    bounds.push_back(lo);
+    bounds.insert(bounds.end(), ranks.size(), hi);
+    offsets.push_back(static_cast<std::uint32_t>(members.size()));
+  }
 
   friend bool operator==(const stage&, const stage&) = default;
 };
 
-/// A plan for every rank and every size of data. O(ranks) memory per stage; `lower` gives the operations of one rank.
+/// A way through the graph that the plan was made for: links in order, from one rank's node to another's.
+struct way {
+  std::vector<link_id> links;
+
+  friend bool operator==(const way&, const way&) = default;
+};
+
+/// A plan for every rank and every size of data; `lower` gives the operations of one rank. A stage takes O(ranks) memory,
+/// or O(1) when it runs along an axis of `shape`.
 ///
 /// The array is cut into `slices` that flow through the stages independently, each on its own channel, so that stages
 /// overlap. Every slice is cut into `units`; the bounds of all groups are in units and the same for all slices.
@@ -124,8 +155,13 @@ struct schedule {
   std::uint32_t slices = 1;  ///< 1 to max_slices; slice s runs on channel s
   /// For the sharded collectives: units v*q to v*q+q-1 belong to the shard of rank order[v], q = units / ranks.
   /// Empty means order[v] = v. Lets groups that follow the hardware work on consecutive units.
+  /// With a `shape` also for all_reduce: rank order[v] stands at position v.
   std::vector<rank_id> order;
+  /// Ranks on a lattice, for stages with an axis: position v has coordinates (v / (s1 s2 …), …, v mod s_last) in mixed radix,
+  /// the first axis being the most significant. Empty when no stage has an axis.
+  std::vector<std::uint32_t> shape;
   std::vector<stage> stages;
+  std::vector<way> ways;  ///< that stages refer to; for prices and pictures, not part of the digest
 
   /// Chunks of the whole array, as in `program::chunks`.
   [[nodiscard]] std::uint32_t chunks() const { return units * slices; }
@@ -153,11 +189,22 @@ template <class = void>
 template <class = void>
 [[nodiscard]] result<void> validate(const schedule& plan);
 
-/// Hash of everything that decides what the ranks do; names and labels are left out. Equal on all machines: FNV-1a with
-/// 64 bits over the fields in order of declaration, every number as 32 bits, least significant byte first, every list
-/// preceded by its length. Ranks compare it before data moves.
+/// Hash of everything that decides what the ranks do; names, labels and ways are left out. Equal on all machines: FNV-1a
+/// with 64 bits over the fields in order of declaration, every number as 32 bits, least significant byte first, every list
+/// preceded by its length; shape, parents and axis only where there are any. Ranks compare it before data moves.
 template <class = void>
 [[nodiscard]] std::uint64_t digest(const schedule& plan);
+
+/// The same plan with every group written down. Cost: O(ranks) per stage.
+/// Precondition: the schedule passes `validate`.
+template <class = void>
+[[nodiscard]] schedule expanded(const schedule& plan);
+
+/// What concerns one rank: the same plan, but stages along an axis have just the group of `rank`. It lowers to the same
+/// program for that rank. Cost: O(ranks of its groups), and O(ranks) where `order` has to be searched.
+/// Precondition: the schedule passes `validate` and has the rank.
+template <class = void>
+[[nodiscard]] schedule part_of(const schedule& plan, rank_id rank);
 
 /// How `flat_schedule` cuts the data; 0 lets it choose.
 struct flat_options {
@@ -183,3 +230,4 @@ template <class = void>
 }}}  // namespace topocoll::v0::plan
 
 #include <topocoll/plan/detail/schedule_flat.hpp>
+#include <topocoll/plan/detail/schedule_shape.hpp>

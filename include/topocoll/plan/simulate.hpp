@@ -96,7 +96,8 @@ struct workload {
   std::vector<round> rounds;
   std::uint64_t chunks = 1;  ///< in which `transfer::chunks` counts
   std::uint32_t slices = 1;
-  std::vector<double> reduced;  ///< per stage: share of what a rank receives that it must reduce
+  std::vector<double> reduced{};  ///< per stage: share of what a rank receives that it must reduce
+  std::vector<way> ways{};        ///< that `transfer::way` counts, from 1
 };
 
 /// Prices schedules on one graph; keeps what it learns about routes, so use one for many schedules.

@@ -14,6 +14,7 @@ struct transfer {
   rank_id to{};
   std::uint64_t chunks = 0;    ///< of the whole array (`schedule::chunks()` of them)
   std::uint32_t messages = 1;  ///< in how many pieces, per slice
+  std::uint32_t way = 0;       ///< 0: as routing says; k: by `schedule::ways[k-1]`
 
   friend bool operator==(const transfer&, const transfer&) = default;
 };

@@ -33,6 +33,10 @@ template <class = void>
 std::uint32_t number_of(rank_id r) {
   return r.value;
 }
+template <class = void>
+std::uint32_t number_of(link_id e) {
+  return e.value;
+}
 
 /// A schedule of a large cluster has millions of numbers: they are written without a tree of values.
 template <class T>
@@ -87,6 +91,12 @@ template <class = void>
   auto label = io::read_optional<std::string>(value, "label", at);
   if (!label) return label.error();
   s.label = label->value_or("");
+  if (io::find_field(value, "axis") != nullptr) {
+    const auto axis = io::read_field<std::uint32_t>(value, "axis", at);
+    if (!axis) return axis.error();
+    s.axis = *axis;
+    return s;
+  }
   auto offsets = read_numbers<std::uint32_t>(value, "offsets", at);
   if (!offsets) return offsets.error();
   s.offsets = std::move(*offsets);
@@ -96,6 +106,16 @@ template <class = void>
   auto bounds = read_numbers<std::uint32_t>(value, "bounds", at);
   if (!bounds) return bounds.error();
   s.bounds = std::move(*bounds);
+  const auto list = [&](std::string_view name, std::vector<std::uint32_t>& to) -> result<void> {
+    if (io::find_field(value, name) == nullptr) return {};
+    auto numbers = read_numbers<std::uint32_t>(value, name, at);
+    if (!numbers) return numbers.error();
+    to = std::move(*numbers);
+    return {};
+  };
+  if (auto ok = list("parents", s.parents); !ok) return ok.error();
+  if (auto ok = list("ways_down", s.ways_down); !ok) return ok.error();
+  if (auto ok = list("ways_up", s.ways_up); !ok) return ok.error();
   return s;
 }
 
@@ -130,17 +150,43 @@ std::string to_json(const schedule& plan) {
     detail::write_numbers(text, "order", plan.order);
     text += ",\n";
   }
+  if (!plan.shape.empty()) {
+    text += "  ";
+    detail::write_numbers(text, "shape", plan.shape);
+    text += ",\n";
+  }
+  if (!plan.ways.empty()) {
+    text += "  \"ways\": [";
+    for (std::size_t k = 0; k < plan.ways.size(); ++k) {
+      text += k == 0 ? "{" : ", {";
+      detail::write_numbers(text, "links", plan.ways[k].links);
+      text += '}';
+    }
+    text += "],\n";
+  }
   text += "  \"stages\": [";
   for (std::size_t k = 0; k < plan.stages.size(); ++k) {
     const stage& s = plan.stages[k];
     text += (k == 0 ? "\n    {" : ",\n    {") + std::string("\"kind\": \"") + std::string(to_string(s.kind)) +
             "\", \"algorithm\": \"" + std::string(to_string(s.how)) + "\", ";
     if (!s.label.empty()) text += "\"label\": " + detail::quoted(s.label) + ", ";
+    if (s.axis) {
+      text += "\"axis\": " + std::to_string(*s.axis) + '}';
+      continue;
+    }
     detail::write_numbers(text, "offsets", s.offsets);
     text += ", ";
     detail::write_numbers(text, "members", s.members);
     text += ", ";
     detail::write_numbers(text, "bounds", s.bounds);
+    const auto list = [&](std::string_view name, const std::vector<std::uint32_t>& numbers) {
+      if (numbers.empty()) return;
+      text += ", ";
+      detail::write_numbers(text, name, numbers);
+    };
+    list("parents", s.parents);
+    list("ways_down", s.ways_down);
+    list("ways_up", s.ways_up);
     text += '}';
   }
   return text + (plan.stages.empty() ? "]\n}\n" : "\n  ]\n}\n");
@@ -174,6 +220,22 @@ result<schedule> schedule_from_json(std::string_view text, std::string_view wher
     auto order = detail::read_numbers<rank_id>(*document, "order", top);
     if (!order) return order.error();
     plan.order = std::move(*order);
+  }
+  if (io::find_field(*document, "shape") != nullptr) {
+    auto shape = detail::read_numbers<std::uint32_t>(*document, "shape", top);
+    if (!shape) return shape.error();
+    plan.shape = std::move(*shape);
+  }
+  if (io::find_field(*document, "ways") != nullptr) {
+    const auto ways = io::read_array(*document, "ways", top);
+    if (!ways) return ways.error();
+    const io::json_place here = top / "ways";
+    std::size_t position = 0;
+    for (const io::json& value : **ways) {
+      auto links = detail::read_numbers<link_id>(value, "links", here / position++);
+      if (!links) return links.error();
+      plan.ways.push_back({std::move(*links)});
+    }
   }
   const auto stages = io::read_array(*document, "stages", top);
   if (!stages) return stages.error();

@@ -155,14 +155,14 @@ template <class = void>
   for (std::size_t k = 0; k < plan.stages.size(); ++k) {
     const stage& s = plan.stages[k];
     const stage_time& t = e.price.stages[k];
-    std::size_t members = 0;
+    std::size_t members = s.axis ? plan.shape[*s.axis] : 0;
     for (std::size_t group = 0; group < s.group_count(); ++group)
       members = std::max<std::size_t>(members, s.group(group).size());
+    const std::size_t groups = s.axis ? plan.ranks / members : s.group_count();
     std::string what = s.label.empty() ? std::string(to_string(s.kind)) : s.label;
     const std::string how(to_string(s.how));
     if (what.find(how) == std::string::npos) what += ", " + how;
-    e.stages.push_back(
-        {std::move(what), s.group_count(), members, t.rounds, t.transfer, t.latency, limit_in_words(g, t.limit)});
+    e.stages.push_back({std::move(what), groups, members, t.rounds, t.transfer, t.latency, limit_in_words(g, t.limit)});
   }
   for (std::size_t k = 1; k < made.candidates.size(); ++k) {
     const candidate& c = made.candidates[k];

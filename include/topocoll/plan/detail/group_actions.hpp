@@ -5,7 +5,9 @@
 #include <bit>
 #include <cstdint>
 #include <span>
+#include <utility>
 #include <vector>
+#include <topocoll/core/sequence.hpp>
 #include <topocoll/plan/schedule.hpp>
 
 namespace topocoll { inline namespace v0 { namespace plan { namespace detail {
@@ -51,8 +53,8 @@ struct member_actions {
 template <class = void>
 class member_walk {
  public:
-  member_walk(std::span<const std::uint32_t> bounds, std::uint32_t me, bool second_tree)
-      : bounds_(bounds), k_(static_cast<std::uint32_t>(bounds.size() - 1)), me_(me), second_(second_tree) {}
+  member_walk(const group_view& group, std::uint32_t me, bool second_tree)
+      : bounds_(group.bounds), parents_(group.parents), k_(group.size()), me_(me), second_(second_tree) {}
 
   [[nodiscard]] member_actions walk(stage_kind kind, algorithm how) && {
     if (k_ > 1) {
@@ -208,6 +210,10 @@ class member_walk {
         return;
       case algorithm::doubling: doubling(); return;
       case algorithm::one_shot: one_shot(); return;
+      case algorithm::packed:
+        climb_tree();
+        descend_tree();
+        return;
     }
   }
 
@@ -261,6 +267,7 @@ class member_walk {
         return;
       }
       case algorithm::double_tree: double_tree(false, true); return;
+      case algorithm::packed: descend_tree(); return;
       case algorithm::recursive:
         scatter(how);
         all_gather(how, true);
@@ -298,6 +305,7 @@ class member_walk {
         return;
       }
       case algorithm::double_tree: double_tree(true, true); return;
+      case algorithm::packed: climb_tree(); return;
       case algorithm::recursive:
         reduce_scatter(how);
         gather(how);
@@ -417,7 +425,45 @@ class member_walk {
     round_ += levels;
   }
 
+  /// From the root down the drawn tree: every member passes on what it has to all its children at once.
+  void descend_tree() {
+    std::vector<std::uint32_t> depth(k_, 0);
+    std::uint32_t deepest = 0;
+    for (std::uint32_t j = 1; j < k_; ++j) {
+      depth[j] = depth[parents_[j]] + 1;
+      deepest = std::max(deepest, depth[j]);
+      if (parents_[j] == me_) put(act::send, round_ + depth[j] - 1, j, first(), last());
+    }
+    if (me_ != 0) put(act::store, round_ + depth[me_] - 1, parents_[me_], first(), last());
+    round_ += deepest;
+  }
+
+  /// Up the drawn tree. A member takes its children one after the other, as all are added to the same sum; those with the
+  /// least to wait for come first.
+  void climb_tree() {
+    std::vector<std::uint32_t> gives(k_, 0),
+        free_at(k_, 0);  // round of a member's message; next free round of its parent
+    std::vector<std::uint32_t> by_round, next(k_, k_), first_child(k_, k_);
+    for (std::uint32_t j = k_; j-- > 1;) {
+      next[j] = first_child[parents_[j]];
+      first_child[parents_[j]] = j;
+    }
+    for (std::uint32_t v = k_; v-- > 0;) {  // children stand behind their parents
+      by_round.clear();
+      for (std::uint32_t c = first_child[v]; c < k_; c = next[c]) by_round.push_back(c);
+      seq::sort_by(by_round, [&](std::uint32_t c) { return std::pair(free_at[c], c); });
+      for (const std::uint32_t c : by_round) {
+        gives[c] = std::max(free_at[c], free_at[v]);
+        free_at[v] = gives[c] + 1;
+        if (v == me_) put(act::combine, round_ + gives[c], c, first(), last());
+      }
+    }
+    if (me_ != 0) put(act::give, round_ + gives[me_], parents_[me_], first(), last());
+    round_ += free_at[0];
+  }
+
   std::span<const std::uint32_t> bounds_;
+  std::span<const std::uint32_t> parents_;
   std::uint32_t k_;
   std::uint32_t me_;
   bool second_;
@@ -429,7 +475,7 @@ class member_walk {
 template <class = void>
 [[nodiscard]] member_actions actions_of(const stage& st, const group_view& group, std::uint32_t me,
                                         std::uint32_t slice) {
-  return member_walk(group.bounds, me, slice % 2 == 1).walk(st.kind, st.how);
+  return member_walk(group, me, slice % 2 == 1).walk(st.kind, st.how);
 }
 
 }}}}  // namespace topocoll::v0::plan::detail

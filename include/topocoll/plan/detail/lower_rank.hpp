@@ -9,6 +9,7 @@
 #include <vector>
 #include <topocoll/core/ids.hpp>
 #include <topocoll/core/result.hpp>
+#include <topocoll/core/sequence.hpp>
 #include <topocoll/plan/detail/slice_lowering.hpp>
 #include <topocoll/plan/program.hpp>
 #include <topocoll/plan/schedule.hpp>
@@ -39,9 +40,9 @@ void pack_scratch(program& p, const std::vector<std::uint32_t>& first_cell, std:
   p.scratch_cells = used;
 }
 
-/// `lower` for a schedule that is known to be valid and a rank that it has.
+/// `lower` for a valid schedule whose groups are written down, those of `rank` at least.
 template <class = void>
-[[nodiscard]] result<program> lower_valid(const schedule& plan, rank_id rank) {
+[[nodiscard]] result<program> lower_written(const schedule& plan, rank_id rank) {
   program p;
   p.collective = plan.collective;
   p.ranks = plan.ranks;
@@ -88,6 +89,13 @@ template <class = void>
     }
   pack_scratch(p, first_cell, cells, channel_of_op);
   return p;
+}
+
+/// `lower` for a schedule that is known to be valid and a rank that it has.
+template <class = void>
+[[nodiscard]] result<program> lower_valid(const schedule& plan, rank_id rank) {
+  const bool compact = seq::any_of(plan.stages, [](const stage& st) { return st.axis.has_value(); });
+  return compact ? lower_written(part_of(plan, rank), rank) : lower_written(plan, rank);
 }
 
 }  // namespace detail

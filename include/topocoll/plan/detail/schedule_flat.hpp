@@ -46,6 +46,42 @@ template <class = void>
          ")";
 }
 
+/// What keeps a stage from running along its axis, or null.
+template <class = void>
+[[nodiscard]] const char* axis_stage_fault(const schedule& plan, const stage& st) {
+  if (*st.axis >= plan.shape.size()) return "it runs along an axis that the shape of the plan does not have";
+  if (!st.members.empty() || !st.offsets.empty() || !st.bounds.empty() || !st.parents.empty())
+    return "it runs along an axis, but has groups of its own";
+  if (st.how == algorithm::packed) return "trees do not run along an axis";
+  if (st.kind != stage_kind::reduce_scatter && st.kind != stage_kind::all_gather && st.kind != stage_kind::all_reduce)
+    return "only reduce_scatter, all_gather and all_reduce run along an axis";
+  return nullptr;
+}
+
+/// What keeps group `g` of a stage by trees from being one, or null. Stages by other algorithms have no trees.
+template <class = void>
+[[nodiscard]] const char* tree_fault(const schedule& plan, const stage& st, std::size_t g) {
+  const std::size_t members = st.members.size();
+  const auto fits = [&](const std::vector<std::uint32_t>& list) {
+    return list.empty() || (st.how == algorithm::packed && list.size() == members);
+  };
+  if (!fits(st.parents) || !fits(st.ways_down) || !fits(st.ways_up))
+    return " has a list of parents or ways that does not fit its members";
+  if (st.how != algorithm::packed) return nullptr;
+  const group_view group = st.group(g);
+  if (group.parents.size() != group.members.size()) return " has no tree";
+  if (group.parents[0] != 0) return " has a tree whose first member is not the root";
+  for (std::uint32_t j = 1; j < group.size(); ++j) {
+    if (group.parents[j] >= j) return " has a tree in which a member stands before its parent";
+    if (group.bounds[j] != group.last()) return " has a tree whose units are not all of the root";
+  }
+  for (std::size_t j = st.offsets[g]; j < st.offsets[g + 1]; ++j)
+    if ((!st.ways_down.empty() && st.ways_down[j] > plan.ways.size()) ||
+        (!st.ways_up.empty() && st.ways_up[j] > plan.ways.size()))
+      return " takes a way that the plan does not have";
+  return nullptr;
+}
+
 template <class = void>
 [[nodiscard]] result<void> validate_stage(const schedule& plan, std::size_t index) {
   const stage& st = plan.stages[index];
@@ -54,6 +90,10 @@ template <class = void>
   };
   if (!supports(st.kind, st.how))
     return bad("there is no " + std::string(to_string(st.kind)) + " by " + std::string(to_string(st.how)));
+  if (st.axis) {
+    if (const char* wrong = axis_stage_fault(plan, st)) return bad(wrong);
+    return {};
+  }
   if (st.offsets.empty() || st.offsets.front() != 0 || st.offsets.back() != st.members.size() ||
       st.bounds.size() != st.members.size() + st.group_count() || !std::is_sorted(st.offsets.begin(), st.offsets.end()))
     return bad("the offsets, members and bounds of its groups do not fit together");
@@ -67,6 +107,7 @@ template <class = void>
   for (std::size_t g = 0; g < st.group_count(); ++g) {
     const group_view group = st.group(g);
     if (group.members.empty()) return bad("group " + std::to_string(g) + " has no members");
+    if (const char* wrong = tree_fault(plan, st, g)) return bad("group " + std::to_string(g) + wrong);
     if (!std::is_sorted(group.bounds.begin(), group.bounds.end()) || group.last() > plan.units)
       return bad("the bounds of group " + std::to_string(g) + " leave the " + std::to_string(plan.units) +
                  " units of a slice");
@@ -148,14 +189,22 @@ result<void> validate(const schedule& plan) {
     return bad("it has more chunks than a 31-bit number can count");
   if (sharded(plan.collective) && plan.units % plan.ranks != 0)
     return bad(std::to_string(plan.units) + " units cannot be shared by " + std::to_string(plan.ranks) + " shards");
+  if (!plan.shape.empty()) {
+    std::uint64_t positions = 1;
+    for (const std::uint32_t s : plan.shape) positions = s == 0 || positions > plan.ranks ? 0 : positions * s;
+    if (positions != plan.ranks) return bad("its shape does not hold its " + std::to_string(plan.ranks) + " ranks");
+    if (plan.units % plan.ranks != 0)
+      return bad(std::to_string(plan.units) + " units cannot be shared by the " + std::to_string(plan.ranks) +
+                 " ranks of its shape");
+  }
   if (!plan.order.empty()) {
-    if (!sharded(plan.collective))
+    if (!sharded(plan.collective) && plan.shape.empty())
       return bad("it orders shards, but " + std::string(to_string(plan.collective)) + " has none");
     std::vector<rank_id> sorted = plan.order;
     seq::sort(sorted);
     bool all = sorted.size() == plan.ranks;
     for (std::uint32_t r = 0; all && r < plan.ranks; ++r) all = sorted[r].value == r;
-    if (!all) return bad("its order of shards does not name every rank once");
+    if (!all) return bad("its order does not name every rank once");
   }
   for (std::size_t i = 0; i < plan.stages.size(); ++i)
     if (auto fits = detail::validate_stage(plan, i); !fits) return bad(fits.error().what);
@@ -171,6 +220,7 @@ std::uint64_t digest(const schedule& plan) {
   hash.add(plan.units);
   hash.add(plan.slices);
   hash.add(plan.order);
+  if (!plan.shape.empty()) hash.add(plan.shape);
   hash.add(static_cast<std::uint32_t>(plan.stages.size()));
   for (const stage& st : plan.stages) {
     hash.add(static_cast<std::uint32_t>(st.kind));
@@ -178,6 +228,8 @@ std::uint64_t digest(const schedule& plan) {
     hash.add(st.members);
     hash.add(st.offsets);
     hash.add(st.bounds);
+    if (!st.parents.empty()) hash.add(st.parents);
+    if (st.axis) hash.add(*st.axis);
   }
   return hash.value();
 }
@@ -221,7 +273,9 @@ result<schedule> flat_schedule(collective_kind collective, std::span<const rank_
   for (std::uint32_t j = 0; j <= n; ++j)
     bounds[j] = static_cast<std::uint32_t>(static_cast<std::uint64_t>(plan.units) * j / n);
   if (n > 1) {
-    stage all{.kind = kind, .how = how, .label = {}, .members = {}, .offsets = {}, .bounds = {}};
+    stage all;
+    all.kind = kind;
+    all.how = how;
     all.label = std::string(to_string(kind)) + " by " + std::string(to_string(how)) + " among all ranks";
     all.add(order, bounds);
     plan.stages.push_back(std::move(all));

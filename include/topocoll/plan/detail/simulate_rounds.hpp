@@ -99,13 +99,14 @@ result<simulation> simulator<M>::run(const problem& p, const schedule& plan) {
   constexpr std::uint32_t most_pairs = 512;
   for (const stage& st : plan.stages) {
     if (st.how != algorithm::direct && st.how != algorithm::one_shot) continue;
-    for (std::size_t k = 0; k < st.group_count(); ++k)
-      if (st.group(k).size() > most_pairs)
-        return fail(errc::unsupported, std::to_string(st.group(k).size()) +
-                                           " ranks that all send to each other at once are not priced; " +
-                                           std::to_string(most_pairs) + " are the most");
+    std::size_t largest = st.axis ? plan.shape[*st.axis] : 0;
+    for (std::size_t k = 0; k < st.group_count(); ++k) largest = std::max<std::size_t>(largest, st.group(k).size());
+    if (largest > most_pairs)
+      return fail(errc::unsupported, std::to_string(largest) +
+                                         " ranks that all send to each other at once are not priced; " +
+                                         std::to_string(most_pairs) + " are the most");
   }
-  workload work{traffic(plan), plan.chunks(), plan.slices, {}};
+  workload work{traffic(plan), plan.chunks(), plan.slices, {}, plan.ways};
   for (const stage& st : plan.stages) work.reduced.push_back(detail::reduced_share(st.kind, st.how));
   return run(p, work);
 }
@@ -113,6 +114,13 @@ result<simulation> simulator<M>::run(const problem& p, const schedule& plan) {
 template <CostModel M>
 result<simulation> simulator<M>::run(const problem& p, const workload& work) {
   if (p.graph != g_) return fail(errc::invalid_argument, "the problem is about another graph than the simulator");
+  for (const way& w : work.ways)
+    for (const link_id e : w.links)
+      if (e.value >= g_->link_count())
+        return fail(errc::invalid_argument,
+                    "a way of the plan takes link " + std::to_string(e.value) + ", but the graph has only " +
+                        std::to_string(g_->link_count()),
+                    "price a plan on the graph that it was made for");
   for (const node_id v : p.ranks)
     if (v.value >= g_->node_count())
       return fail(errc::invalid_argument, "a rank sits on node " + std::to_string(v.value) +
@@ -169,6 +177,8 @@ result<simulation> simulator<M>::run(const problem& p, const workload& work) {
         } else {
           unpriced = unpriced || t.from != t.to;
         }
+      } else if (t.way != 0) {
+        for (const link_id e : work.ways[t.way - 1].links) put(e, 1);
       } else if (!router_.route(from, to, put, put_bundle)) {
         return fail(errc::unavailable, "there is no way from rank " + std::to_string(t.from.value) + " to rank " +
                                            std::to_string(t.to.value) + " of the plan");

@@ -23,6 +23,16 @@ template <class = void>
   return runs;
 }
 
+/// Way that a message from member `from` to member `to` of a tree takes; 0 where routing decides.
+template <class = void>
+[[nodiscard]] std::uint32_t way_of(const stage& st, const group_view& group, std::uint32_t from, std::uint32_t to) {
+  if (group.parents.empty()) return 0;
+  const auto first = static_cast<std::size_t>(group.members.data() - st.members.data());
+  const bool down = to != 0 && group.parents[to] == from;
+  const std::vector<std::uint32_t>& ways = down ? st.ways_down : st.ways_up;
+  return ways.empty() ? 0 : ways[first + (down ? to : from)];
+}
+
 /// Neighbours send the same amount in every step: one round, repeated.
 template <class = void>
 [[nodiscard]] std::vector<round> ring_rounds(const schedule& plan, const stage& st, const group_view& group) {
@@ -70,8 +80,8 @@ template <class = void>
       rounds.resize(std::max<std::size_t>(rounds.size(), mine.rounds));
       for (const action& a : mine.list)
         if (sends(a.what))
-          rounds[a.round].moves.push_back(
-              {group.members[i], group.members[a.peer], std::uint64_t{a.hi - a.lo} * alike, runs_in(plan, a.lo, a.hi)});
+          rounds[a.round].moves.push_back({group.members[i], group.members[a.peer], std::uint64_t{a.hi - a.lo} * alike,
+                                           runs_in(plan, a.lo, a.hi), way_of(st, group, i, a.peer)});
     }
   }
   std::erase_if(rounds, [](const round& r) { return r.moves.empty(); });
@@ -91,13 +101,15 @@ template <class = void>
   return walked_rounds(plan, st, group);
 }
 
-/// One transfer per pair of ranks.
+/// One transfer per pair of ranks and way.
 template <class = void>
 void join_moves(std::vector<transfer>& moves) {
-  seq::sort_by(moves, [](const transfer& t) { return std::pair(t.from, t.to); });
+  seq::sort_by(moves,
+               [](const transfer& t) { return std::pair(std::uint64_t{t.from.value} << 32U | t.to.value, t.way); });
   std::size_t kept = 0;
   for (std::size_t i = 0; i < moves.size(); ++i) {
-    if (kept > 0 && moves[kept - 1].from == moves[i].from && moves[kept - 1].to == moves[i].to) {
+    if (kept > 0 && moves[kept - 1].from == moves[i].from && moves[kept - 1].to == moves[i].to &&
+        moves[kept - 1].way == moves[i].way) {
       moves[kept - 1].chunks += moves[i].chunks;
       moves[kept - 1].messages += moves[i].messages;
     } else {
@@ -110,7 +122,10 @@ void join_moves(std::vector<transfer>& moves) {
 }  // namespace detail
 
 template <class>
-std::vector<round> traffic(const schedule& plan) {
+std::vector<round> traffic(const schedule& compact) {
+  const bool written = seq::none_of(compact.stages, [](const stage& st) { return st.axis.has_value(); });
+  const schedule copy = written ? schedule{} : expanded(compact);
+  const schedule& plan = written ? compact : copy;
   std::vector<round> all;
   for (std::uint32_t index = 0; index < plan.stages.size(); ++index) {
     const stage& st = plan.stages[index];

@@ -86,11 +86,15 @@ template <class = void>
 class stage_check {
  public:
   stage_check(const schedule& plan, verify_options options)
-      : plan_(plan), options_(options), sets_(plan.ranks), held_(plan.ranks) {}
+      : plan_(plan),
+        options_(options),
+        lattice_(seq::any_of(plan.stages, [](const stage& st) { return st.axis.has_value(); })),
+        sets_(lattice_ ? 1 : plan.ranks),
+        held_(lattice_ ? 0 : plan.ranks) {}
 
   [[nodiscard]] result<proof> run() {
     if (auto fits = prove_shapes(); !fits) return fits.error();
-    if (auto fits = compose(); !fits) return fits.error();
+    if (auto fits = lattice_ ? compose_lattice() : compose(); !fits) return fits.error();
     if (auto fits = check_ranks(); !fits) return fits.error();
     done_.method = proof_method::by_stage;
     done_.ranks = plan_.ranks;
@@ -108,20 +112,33 @@ class stage_check {
 
   [[nodiscard]] result<void> prove_shapes() {
     std::vector<std::vector<std::uint32_t>> shapes;
-    for (const stage& st : plan_.stages)
+    for (const stage& st : plan_.stages) {
+      if (st.axis) {  // groups that are not written down are all alike
+        const axis_steps s = steps_of(plan_, *st.axis);
+        if (s.size < 2) continue;
+        const std::uint32_t part =
+            std::min(s.stride * (plan_.units / plan_.ranks), 2U);  // longer ones are no different
+        std::vector<std::uint32_t> shape{static_cast<std::uint32_t>(st.kind), static_cast<std::uint32_t>(st.how),
+                                         s.size};
+        for (std::uint32_t j = 0; j <= s.size; ++j) shape.push_back(j * part);
+        shapes.push_back(std::move(shape));
+      }
       for (std::size_t g = 0; g < st.group_count(); ++g) {
         const group_view group = st.group(g);
         if (group.size() < 2 || group.first() == group.last()) continue;
         std::vector<std::uint32_t> shape{static_cast<std::uint32_t>(st.kind), static_cast<std::uint32_t>(st.how)};
+        shape.push_back(group.size());
         for (const std::uint32_t b : group.bounds) shape.push_back(b - group.first());
+        shape.insert(shape.end(), group.parents.begin(), group.parents.end());
         // Most groups equal the one before: do not keep them.
         if (shapes.empty() || shapes.back() != shape) shapes.push_back(std::move(shape));
       }
+    }
     seq::sort_unique(shapes);
     done_.one_step_at_a_time = true;
     for (const auto& shape : shapes) {
-      const schedule alone =
-          isolate(static_cast<stage_kind>(shape[0]), static_cast<algorithm>(shape[1]), std::span(shape).subspan(2));
+      const schedule alone = isolate(static_cast<stage_kind>(shape[0]), static_cast<algorithm>(shape[1]),
+                                     std::span(shape).subspan(3, shape[2] + 1), std::span(shape).subspan(shape[2] + 4));
       if (auto fits = validate(alone); !fits) return fits;
       auto programs = lower_all(alone, options_.exact_messages);
       if (!programs) return programs.error();
@@ -145,7 +162,8 @@ class stage_check {
   }
 
   /// A collective that comes out right only if a group does what its kind says: the other half is direct.
-  [[nodiscard]] schedule isolate(stage_kind kind, algorithm how, std::span<const std::uint32_t> bounds) const {
+  [[nodiscard]] schedule isolate(stage_kind kind, algorithm how, std::span<const std::uint32_t> bounds,
+                                 std::span<const std::uint32_t> parents) const {
     schedule alone;
     alone.ranks = static_cast<std::uint32_t>(bounds.size() - 1);
     alone.units = bounds.back();
@@ -159,7 +177,10 @@ class stage_check {
       alone.stages.emplace_back();
       alone.stages.back().kind = k;
       alone.stages.back().how = a;
-      alone.stages.back().add(members, bounds);
+      if (a == algorithm::packed)
+        alone.stages.back().add_tree(members, parents, 0, bounds.back());
+      else
+        alone.stages.back().add(members, bounds);
     };
     switch (kind) {
       case stage_kind::reduce_scatter:
@@ -244,6 +265,40 @@ class stage_check {
       for (std::size_t g = 0; g < plan_.stages[i].group_count(); ++g)
         if (auto fits = apply(i, plan_.stages[i].group(g)); !fits) return fits;
     return check_end();
+  }
+
+  /// The same for stages along axes, for all ranks at once. After any number of them every rank holds the units of the
+  /// positions that agree with it along the first `cut` axes, each with the contributions of all ranks that agree with it
+  /// along the axes not in `summed`.
+  [[nodiscard]] result<void> compose_lattice() const {
+    const auto axes = static_cast<std::uint32_t>(plan_.shape.size());
+    const bool gathers = plan_.collective == collective_kind::all_gather;
+    std::vector<bool> summed(axes, gathers);
+    std::uint32_t cut = gathers ? axes : 0;
+    for (std::uint32_t i = 0; i < plan_.stages.size(); ++i) {
+      const stage& st = plan_.stages[i];
+      if (!st.axis)
+        return fail(errc::unsupported,
+                    "schedule '" + plan_.name + "', " + stage_name(plan_, i) +
+                        ": groups that are written down among stages along axes are not proved for so many ranks");
+      const std::uint32_t a = *st.axis;
+      const bool gather = st.kind == stage_kind::all_gather;
+      if (cut != (gather ? a + 1 : a))
+        return wrong(i, "it runs along axis " + std::to_string(a) + ", but ranks hold what " + std::to_string(cut) +
+                            " axes cut out");
+      if (!gather && gathers) return wrong(i, "it adds up in a collective that only copies");
+      if (gather && !summed[a])
+        return wrong(i, "it gathers along axis " + std::to_string(a) + " what has not been added up along it");
+      if (!gather && summed[a]) return wrong(i, "contributions along axis " + std::to_string(a) + " are counted twice");
+      if (st.kind == stage_kind::reduce_scatter) ++cut;
+      if (gather) --cut;
+      summed[a] = true;
+    }
+    const bool scatters = plan_.collective == collective_kind::reduce_scatter;
+    const bool every = seq::all_of(summed, [](bool axis) { return axis; });
+    if (every && cut == (scatters ? axes : 0)) return {};
+    return fail(errc::bug, "schedule '" + plan_.name + "': at the end ranks hold what " + std::to_string(cut) +
+                               " axes cut out, " + (every ? "with all" : "but not with all") + " contributions");
   }
 
   using piece = holdings::piece;
@@ -360,8 +415,8 @@ class stage_check {
   // ---- order between the stages, rank by rank
 
   [[nodiscard]] result<void> check_ranks() {
-    // Evenly spread when there are many; equal roles repeat long before that.
-    const std::uint32_t most = std::clamp((1U << 21U) / plan_.chunks(), 64U, 1024U);
+    // Evenly spread when there are many; equal roles repeat long before that, and on a lattice all have the same role.
+    const std::uint32_t most = lattice_ ? 8 : std::clamp((1U << 21U) / plan_.chunks(), 64U, 1024U);
     ranks_checked_ = std::min(plan_.ranks, most);
     for (std::uint32_t i = 0; i < ranks_checked_; ++i) {
       const auto r = static_cast<std::uint32_t>(std::uint64_t{i} * plan_.ranks / ranks_checked_);
@@ -382,6 +437,7 @@ class stage_check {
 
   const schedule& plan_;
   verify_options options_;
+  bool lattice_;  ///< stages run along axes: their groups are alike, and nothing is kept per rank
   contribution_sets sets_;
   std::vector<holdings> held_;
   proof done_;
@@ -391,8 +447,12 @@ class stage_check {
 }  // namespace detail
 
 template <class>
-result<proof> verify(const schedule& plan, verify_options options) {
-  if (auto fits = validate(plan); !fits) return fits.error();
+result<proof> verify(const schedule& compact, verify_options options) {
+  if (auto fits = validate(compact); !fits) return fits.error();
+  const bool written = seq::none_of(compact.stages, [](const stage& st) { return st.axis.has_value(); });
+  if (!written && compact.ranks > 4096) return detail::stage_check(compact, options).run();
+  const schedule copy = written ? schedule{} : expanded(compact);
+  const schedule& plan = written ? compact : copy;
   // Few large groups make as many messages as exact proofs can bear; beyond this many ranks even one message each is many.
   if (plan.ranks <= 4096) {
     auto programs = detail::lower_all(plan, options.exact_messages);
