@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 #include <topocoll/app/detail/affinity_table.hpp>
+#include <topocoll/app/detail/gpu_links_table.hpp>
 #include <topocoll/app/detail/path_table.hpp>
 #include <topocoll/app/options.hpp>
 #include <topocoll/app/sink.hpp>
@@ -117,6 +118,8 @@ struct topo_options {
     case topo_form::json: {
       io::json document = topo::to_json_value(g);
       if (const auto near = topo::affinity_of(g); !near.gpus.empty()) document["affinity"] = to_json(g, near);
+      document["verdict"] = verdict_of(g.findings());
+      if (io::json joined = gpu_links_json(g); !joined.empty()) document["gpu_links"] = std::move(joined);
       if (o.paths) document["paths"] = to_json(g, paths_of(g, o.routes));
       return io::to_text(document);
     }

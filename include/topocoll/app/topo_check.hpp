@@ -8,9 +8,12 @@
 #include <string_view>
 #include <vector>
 #include <topocoll/app/detail/findings_answer.hpp>
+#include <topocoll/app/detail/gpu_links_table.hpp>
 #include <topocoll/app/options.hpp>
 #include <topocoll/app/sink.hpp>
 #include <topocoll/app/topo.hpp>
+#include <topocoll/core/finding.hpp>
+#include <topocoll/discover/generate/faults.hpp>
 #include <topocoll/io/json.hpp>
 #include <topocoll/topo/check.hpp>
 #include <topocoll/topo/merge.hpp>
@@ -52,7 +55,10 @@ namespace topocoll { inline namespace v0 { namespace app {
   for (const std::string& place : places) (detail::is_description(place) ? input.fabric : input.from).push_back(place);
   const auto g = read_topology(input);
   if (!g) return complain(err, g.error());
-  const std::vector<finding> found = topo::check(*g, o);
+  std::vector<finding> found = topo::check(*g, o);
+  // What a source saw broken needs no comparison; what a description planted is there to be found.
+  for (const finding& f : g->findings())
+    if (f.level == severity::fault && f.evidence != planted_evidence) found.push_back(f);
   const detail::severity_counts counts(found);
   const std::string what = topo::to_string(topo::summarize(*g));
   const std::string sentence = counts.bad()          ? "Something is odd: " + counts.text() + " about " + what + "."
@@ -61,6 +67,7 @@ namespace topocoll { inline namespace v0 { namespace app {
   if (json) {
     io::json document = detail::findings_json("topo check", counts.bad() ? "odd" : "healthy", sentence, found);
     document["source"] = g->source();
+    document["verdict"] = detail::verdict_of(found);
     out(io::to_text(document));
   } else {
     out(detail::findings_text(sentence, found, everything ? SIZE_MAX : 40));

@@ -85,6 +85,17 @@ template <class = void>
   return role;
 }
 
+/// What a listing tells of the access control of a bridge.
+template <class = void>
+[[nodiscard]] read::acs_state acs_state_of(const read::lspci_function& f) {
+  read::acs_state state;
+  state.control = f.acs_control;
+  // The upstream port of a switch has no ACS (PCI Express Base Specification 6.12.1); root would have seen one elsewhere.
+  state.known =
+      f.acs_control.has_value() || (f.extended && !f.denied && !f.has_acs) || f.port == read::pcie_port::upstream;
+  return state;
+}
+
 /// Position of the bridge above each function, by bus numbers; the size of the list for none.
 template <class = void>
 [[nodiscard]] std::vector<std::size_t> bridges_above(const std::vector<read::lspci_function>& all) {
@@ -144,10 +155,7 @@ acs_report acs_of(const read::lspci_listing& listing) {
     a.above = above[i];
     a.bridge = f.secondary.has_value() || read::pci_subclass(role.class_code) == read::pci_class_bridge;
     a.gpu = !a.bridge && detail::is_gpu_class(role.class_code, role.vendor);
-    a.state.control = f.acs_control;
-    // The upstream port of a switch has no ACS (PCI Express Base Specification 6.12.1); root would have seen one elsewhere.
-    a.state.known =
-        f.acs_control.has_value() || (f.extended && !f.denied && !f.has_acs) || f.port == read::pcie_port::upstream;
+    a.state = detail::acs_state_of(f);
     functions.push_back(std::move(a));
   }
   return acs_report_of(functions, !listing.guest_of.empty());
@@ -183,6 +191,7 @@ result<topo::fragment> fragment_of(const read::lspci_listing& listing, const dis
     p.speed = f.now.speed;
     p.width = f.now.width;
     p.port = f.port;
+    p.acs = detail::acs_state_of(f);
     machine.functions.push_back(std::move(p));
   }
   seq::sort(numbers);
@@ -197,7 +206,10 @@ result<topo::fragment> fragment_of(const read::lspci_listing& listing, const dis
     machine.domains.push_back(std::move(d));
   }
   topo::fragment out = fragment_of(machine, options.host, "lspci " + file);
-  std::erase_if(out.findings, [](const finding& f) { return f.what.rfind("an adapter shows no port", 0) == 0; });
+  // Ports are not in a listing. Access control is judged below: here all bridges count, and what marks a guest is known.
+  std::erase_if(out.findings, [](const finding& f) {
+    return f.what.rfind("an adapter shows no port", 0) == 0 || f.what.find("(ACS)") != std::string::npos;
+  });
   seq::sort(guessed);
   for (topo::node& n : out.nodes) {
     std::erase_if(n.facts, [&](const auto& fact) {

@@ -200,9 +200,12 @@ result<topo::fragment> fragment_of(const read::nvidia_smi_nvlink& listing, const
       for (const auto& [ability, answer] : l.abilities) able += ability == "P2P is supported" && answer ? 1U : 0U;
     if (able > 0) n.facts.emplace_back("nvlinks_with_p2p", std::to_string(able));
     if (!g.uuid.empty()) n.facts.emplace_back("uuid", g.uuid);
+    const auto h = seq::find_if(health, [&](const auto& x) { return x.gpu == g.index; });
+    if (h != health.end() && h->links > 0)
+      n.facts.emplace_back("nvlinks", std::to_string(h->active) + " of " + std::to_string(h->links) + " active");
+    if (h != health.end() && !h->inactive.empty()) n.facts.emplace_back("nvlinks_down", detail::list_text(h->inactive));
     seq::sort(n.facts);
     const node_id id = out.add(std::move(n));
-    const auto h = seq::find_if(health, [&](const auto& x) { return x.gpu == g.index; });
     if (h == health.end() || h->active == 0) continue;
     topo::link l;
     l.from = id;

@@ -25,6 +25,7 @@ struct gpu_affinity {
   path_class distance = path_class::DIS;  ///< to the nearest; DIS when there is none
   std::vector<node_id> nearest;           ///< all that are equally near and equally fast, in the order of the graph
   std::optional<node_id> chosen;          ///< one of `nearest`
+  bytes_per_second rate{};                ///< expected between the GPU and each of `nearest`; 0 when there is none
 };
 
 /// The GPUs that chose one interface.
@@ -96,6 +97,7 @@ void add_host_affinity(const one_host& h, affinity& all) {
     gpu_affinity a;
     a.gpu = h.original[gpu.value];
     a.distance = best.distance;
+    a.rate = {best.rate};
     for (const std::size_t i : nearest) a.nearest.push_back(h.original[nics[i].value]);
     all.gpus.push_back(std::move(a));
     choices.push_back(std::move(nearest));

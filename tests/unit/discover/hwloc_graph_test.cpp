@@ -392,6 +392,16 @@ TEST(hwloc_graph, leaves_out_wireless_adapters_virtual_functions_and_virtual_int
   EXPECT_TRUE(m.says("0000:18:00.2", tc::severity::note));
 }
 
+TEST(hwloc_graph, says_which_functions_of_a_card_have_no_interface) {
+  const std::string nic = "0200 [1137:0043] [1137:0085] a2";
+  const made m = of(machine(with(host_bridge(
+      bridge("0000:16:01.0", "0",
+             device("0000:17:00.0", nic, "0", os("eth0", 2)) + device("0000:17:00.1", nic, "0", os("eth1", 2)) +
+                 device("0000:17:00.2", nic, "0") + device("0000:17:00.3", nic, "0"))))));
+  EXPECT_EQ(m.counts.nics, 2U);
+  EXPECT_TRUE(m.says("counted with its first 2: 0000:17:00.2, 0000:17:00.3", tc::severity::note));
+}
+
 TEST(hwloc_graph, marks_numa_domains_that_are_the_memory_of_a_gpu) {
   const std::string node =
       "<object type=\"NUMANode\" os_index=\"255\" cpuset=\"0x0\" nodeset=\"0x80000000,,,,,,,0x0\" "

@@ -118,6 +118,32 @@ TEST(lspci_graph, guesses_the_devices_of_a_tree_and_says_so) {
   ASSERT_TRUE(find(g, "not known whether PCIe bridges redirect"));
 }
 
+TEST(lspci_graph, keeps_the_access_control_of_root_ports_and_judges_it_once) {
+  const auto of = [](const std::string& control) {
+    return built("10:01.0 PCI bridge: a\n\tBus: primary=10, secondary=11, subordinate=11\n" + control +
+                 "11:00.0 3D controller: NVIDIA c\n");
+  };
+  const auto fact = [](const tc::topo::graph& g) {
+    for (const auto& [name, value] : g.at(at(g, "0000:11:00.0")).facts)
+      if (name == "root_port_acs") return value;
+    return std::string();
+  };
+  const auto judged = [](const tc::topo::graph& g) {
+    std::string all;
+    for (const tc::finding& f : g.findings())
+      if (f.what.find("ACS") != std::string::npos) all += f.what.substr(0, 12) + ";";
+    return all;
+  };
+  const auto redirecting = of("\t\tACSCtl:\tSrcValid+ ReqRedir+ CmpltRedir-\n");
+  EXPECT_EQ(fact(redirecting), "0x0005");
+  EXPECT_EQ(judged(redirecting), "access contr;");
+  const auto clean = of("\t\tACSCtl:\tSrcValid+ ReqRedir- CmpltRedir-\n");
+  EXPECT_EQ(fact(clean), "0x0001");
+  EXPECT_EQ(judged(clean), "");
+  EXPECT_EQ(fact(of("")), "");
+  EXPECT_EQ(judged(of("")), "it is not kn;");
+}
+
 TEST(lspci_graph, of_a_flat_listing_says_that_nothing_tells_the_tree) {
   const auto g =
       built("0001:00:00.0 3D controller [0302]: Maker [10de:1234]\n0005:00:00.0 Bridge [0680]: Maker [10de:1af1]\n");

@@ -139,6 +139,21 @@ TEST(nccl_graph, sums_the_links_to_all_switches_and_makes_one_plane) {
   EXPECT_EQ(f.graph.findings().size(), 0U);
 }
 
+TEST(nccl_graph, counts_the_switches_that_a_gpu_names) {
+  const auto row = [](const std::string& target) {
+    return "<nvlink target=\"" + target + "\" count=\"6\" tclass=\"0x068000\"/>";
+  };
+  const auto f = read(system_with(gpu("0000:11:00.0", 0, row("0000:f0:00.0") + row("0000:f1:00.0")) +
+                                  gpu("0000:12:00.0", 1, row("fffffff:ff:ff.0"))));
+  const auto targets = [&](const char* key) {
+    for (const auto& [name, value] : f.node(key)->facts)
+      if (name == "nvlink_targets") return value;
+    return std::string();
+  };
+  EXPECT_EQ(targets("pci:0000:11:00.0"), "2");
+  EXPECT_EQ(targets("pci:0000:12:00.0"), "") << "switches that cannot be seen cannot be counted";
+}
+
 TEST(nccl_graph, counts_direct_links_once_though_both_ends_tell_them) {
   for (const int n : {1, 2, 3, 12}) {
     const auto both = [&](const std::string& to) {
@@ -173,6 +188,59 @@ TEST(nccl_graph, trusts_a_slow_bridge_above_slow_devices) {
                       pci("0000:02:00.0", "class=\"0x020000\"", {}, "link_speed=\"5 GT/s\" link_width=\"1\""), slow)));
   EXPECT_DOUBLE_EQ(f.link("numa:0", "pci:0000:01:00.0")->capacity.value, 0.1875e9);
   EXPECT_EQ(f.link("numa:0", "pci:0000:01:00.0")->how, tc::trust::derived);
+}
+
+TEST(nccl_graph, does_not_plan_with_the_gen1_that_a_gpu_tells) {
+  for (const char* width : {"1", "8", "16"}) {
+    const std::string gen1 = std::string("link_speed=\"2.5 GT/s PCIe\" link_width=\"") + width + "\"";
+    const auto f = read(system_with(pci("0000:01:00.0", "class=\"0x030200\"", {}, gen1) +
+                                    pci("0000:02:00.0", "class=\"0x020000\"", {}, gen1)));
+    const auto* gpu = f.link("numa:0", "pci:0000:01:00.0");
+    EXPECT_EQ(gpu->generation, 1U);
+    EXPECT_EQ(gpu->nominal->value, 0.25e9 * std::stoi(width)) << "the figure is kept";
+    EXPECT_EQ(gpu->capacity.value, 0.75e9 * std::stoi(width)) << "and Gen3 is the model's";
+    EXPECT_EQ(gpu->how, tc::trust::assumed);
+    EXPECT_NE(gpu->reason, "");
+    EXPECT_TRUE(f.says("the PCIe link of a GPU tells 2.5 GT/s"));
+    // Adapters do run at it.
+    EXPECT_EQ(f.link("numa:0", "pci:0000:02:00.0")->how, tc::trust::derived);
+    EXPECT_EQ(f.link("numa:0", "pci:0000:02:00.0")->capacity.value, 0.1875e9 * std::stoi(width));
+  }
+}
+
+TEST(nccl_graph, believes_a_slow_bridge_above_faster_devices_and_says_so) {
+  const auto under = [](const std::string& bridge) {
+    return read(
+        system_with(pci("0000:01:00.0", "class=\"0x060400\"", pci("0000:02:00.0", "class=\"0x030200\""), bridge)));
+  };
+  const auto slow = under("link_speed=\"5.0 GT/s PCIe\" link_width=\"16\"");
+  EXPECT_EQ(slow.link("numa:0", "pci:0000:01:00.0")->capacity.value, 6e9);
+  EXPECT_TRUE(slow.says("carries less than that of a device below it"));
+  const auto narrow = under("link_speed=\"32.0 GT/s PCIe\" link_width=\"8\"");
+  EXPECT_TRUE(narrow.says("carries less than that of a device below it"));
+  EXPECT_FALSE(under("link_speed=\"32.0 GT/s PCIe\" link_width=\"16\"").says("carries less"));
+  EXPECT_FALSE(under("link_speed=\"\" link_width=\"0\"").says("carries less"));
+}
+
+TEST(nccl_graph, marks_speeds_that_no_kernel_writes) {
+  const auto of = [](const std::string& speed) {
+    return read(
+        system_with(pci("0000:01:00.0", "class=\"0x030200\"", {}, "link_speed=\"" + speed + "\" link_width=\"16\"")));
+  };
+  for (const char* speed : {"32 GT/s PCIe/s", "32GT/s", "32"}) {
+    EXPECT_TRUE(of(speed).says("is not spelt as any kernel does")) << speed;
+    EXPECT_EQ(of(speed).link("numa:0", "pci:0000:01:00.0")->generation, 5U) << speed;
+  }
+  for (const char* speed : {"32.0 GT/s PCIe", "8 GT/s", "2.5 GT/s", "", "Unknown"})
+    EXPECT_FALSE(of(speed).says("is not spelt")) << speed;
+}
+
+TEST(nccl_graph, misses_affinity_masks_only_where_there_are_several_domains) {
+  const std::string bare = "<cpu numaid=\"0\"/>", other = "<cpu numaid=\"1\"/>";
+  EXPECT_FALSE(read("<system>" + bare + "</system>").says("tells no affinity mask"));
+  EXPECT_TRUE(read("<system>" + bare + other + "</system>").says("tells no affinity mask"));
+  EXPECT_FALSE(read("<system><cpu numaid=\"0\" affinity=\"f\"/><cpu numaid=\"1\" affinity=\"f0\"/></system>")
+                   .says("tells no affinity mask"));
 }
 
 TEST(nccl_graph, sees_through_emulated_bridges_at_any_depth) {

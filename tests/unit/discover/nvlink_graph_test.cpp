@@ -83,6 +83,19 @@ TEST(nvlink_graph, carries_what_is_active_and_what_should_be) {
   EXPECT_DOUBLE_EQ(l.capacity.value, 2 * tc::nvlink_rate(80).payload.value);
 }
 
+TEST(nvlink_graph, keeps_how_many_links_are_active_and_which_are_not) {
+  const auto g = built(one_of_three_lost_two);
+  const auto fact = [&](const char* key, const std::string& name) {
+    for (const auto& [own, value] : g.at(*g.find(key)).facts)
+      if (own == name) return value;
+    return std::string();
+  };
+  EXPECT_EQ(fact("localhost/gpu:0", "nvlinks"), "4 of 4 active");
+  EXPECT_EQ(fact("localhost/gpu:0", "nvlinks_down"), "");
+  EXPECT_EQ(fact("localhost/gpu:2", "nvlinks"), "2 of 4 active");
+  EXPECT_EQ(fact("localhost/gpu:2", "nvlinks_down"), "1, 2");
+}
+
 TEST(nvlink_graph, takes_a_gpu_without_any_active_link_for_broken) {
   const auto g = built("GPU 0: M\n Link 0: 25 GB/s\nGPU 1: M\n unable: all links are inActive\n");
   const tc::finding* lost = find(g, "GPU 1 has 0 of 1 NVLinks active");

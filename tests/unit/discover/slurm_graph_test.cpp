@@ -116,6 +116,20 @@ TEST(slurm_graph, makes_rails_of_hosts_under_several_leaves) {
   EXPECT_NE(between(g, "n2/net:?/2", "switch:r1"), nullptr);
 }
 
+TEST(slurm_graph, says_when_several_trees_are_not_joined) {
+  const std::string leaves = "SwitchName=a Nodes=n[1-2]\nSwitchName=b Nodes=n[3-4]\nSwitchName=c Nodes=n[5-6]\n";
+  const auto evidence = [](const tc::topo::graph& g) {
+    for (const tc::finding& f : g.findings())
+      if (f.what.find("parts that nothing joins") != std::string::npos) return f.what.substr(0, 24) + ": " + f.evidence;
+    return std::string();
+  };
+  EXPECT_EQ(evidence(conf(leaves + "SwitchName=s Switches=a,b\n")), "the switches form 2 part: at the top: c, s");
+  EXPECT_EQ(evidence(conf(leaves)), "the switches form 3 part: at the top: a, b, c");
+  EXPECT_EQ(evidence(conf(leaves + "SwitchName=s Switches=a,b,c\n")), "");
+  EXPECT_EQ(evidence(conf(leaves + "SwitchName=s Switches=a,b\nSwitchName=t Switches=b,c\n")), "") << "b joins them";
+  EXPECT_EQ(evidence(conf("SwitchName=a Nodes=n1\nSwitchName=spare\n")), "") << "a switch without hosts parts nobody";
+}
+
 TEST(slurm_graph, spreads_uplinks_over_several_parents) {
   const auto g =
       conf("SwitchName=a Switches=l\nSwitchName=b Switches=l\nSwitchName=l Nodes=n[1-6]\nSwitchName=c Switches=a,b\n");

@@ -285,6 +285,25 @@ TEST(sysfs, gives_a_port_that_is_down_no_rate_and_no_capacity) {
   }
 }
 
+TEST(sysfs, says_when_an_error_counter_can_grow_no_more) {
+  const auto of = [](const std::string& counter, const std::string& count) {
+    machine m;
+    m.numa(0, "0-7")
+        .pci("pci0000:00/0000:01:00.0", "0x020700")
+        .rdma("pci0000:00/0000:01:00.0", "mlx5_0", "4: ACTIVE", "400 Gb/sec (4X NDR)")
+        .file("/sys/devices/pci0000:00/0000:01:00.0/infiniband/mlx5_0/ports/1/counters/" + counter, count);
+    return m.graph();
+  };
+  for (const auto& [counter, ceiling] : {std::pair<const char*, const char*>{"link_downed", "255"},
+                                         {"excessive_buffer_overrun_errors", "15"},
+                                         {"symbol_error", "65535"}}) {
+    EXPECT_TRUE(says(of(counter, ceiling), "stands at its ceiling")) << counter;
+    EXPECT_FALSE(says(of(counter, "7"), "stands at its ceiling")) << counter;
+  }
+  EXPECT_FALSE(says(of("symbol_error", "255"), "stands at its ceiling")) << "sixteen bits hold more";
+  EXPECT_FALSE(says(of("port_rcv_data", "255"), "stands at its ceiling")) << "not an error";
+}
+
 TEST(sysfs, takes_minus_one_and_absurd_speeds_as_not_known) {
   for (const char* speed : {"-1", "4294967295", "", "0", "Unknown"}) {
     machine m;

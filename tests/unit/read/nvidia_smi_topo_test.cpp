@@ -141,7 +141,8 @@ TEST(nvidia_smi_topo, completes_missing_rows_by_symmetry_and_says_so) {
   EXPECT_EQ(m.between(2, 3).word, matrix_word::untold);
   EXPECT_TRUE(says(m, "rows of some adapters are missing"));
   EXPECT_TRUE(says(m, "the legend does not name"));
-  for (const tc::finding& f : m.findings) EXPECT_EQ(f.level, tc::severity::note);
+  for (const tc::finding& f : m.findings)  // a part of the truth is missing, but nothing is wrong
+    EXPECT_EQ(f.level, f.what.find("rows of") != std::string::npos ? tc::severity::warning : tc::severity::note);
 }
 
 TEST(nvidia_smi_topo, keeps_what_is_whole_of_a_text_that_was_cut_off) {

@@ -68,6 +68,7 @@ namespace topocoll { inline namespace v0 { namespace app { namespace detail {
       one["nic"] = g.at(*x.chosen).key;
       if (g.at(*x.chosen).index) one["nic_index"] = *g.at(*x.chosen).index;
     }
+    if (x.chosen) one["rate_bytes_per_second"] = x.rate.value;
     one["nearest"] = keys(x.nearest);
     gpus.push_back(std::move(one));
   }

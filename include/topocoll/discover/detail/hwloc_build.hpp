@@ -231,6 +231,9 @@ result<void> hwloc_builder<Deferred>::sort_functions() {
     if (slot != s_[nics[n]].address || s_[before].address == slot) continue;
     s_[nics[n]].card = before;
     s_[nics[n]].kept = false;
+    if (s_[nics[n]].names.empty())
+      tally_.add(severity::note, "functions of an adapter without an interface of their own are counted with its first",
+                 to_string(s_[nics[n]].address));
   }
   for (std::size_t i = all.size(); i-- > 0;)
     if (s_[i].kept && all[i].parent != none) s_[all[i].parent].kept = true;

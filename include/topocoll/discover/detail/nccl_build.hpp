@@ -23,6 +23,12 @@ namespace topocoll { inline namespace v0 {
 
 namespace detail {
 
+/// Whether a PCIe rate is written as Linux does: "8 GT/s" before 5.7, "8.0 GT/s PCIe" since.
+[[nodiscard]] constexpr bool is_kernel_spelling(std::string_view speed) {
+  const std::string_view unit = speed.substr(std::min(speed.find_first_not_of("0123456789."), speed.size()));
+  return unit == " GT/s" || unit == " GT/s PCIe";
+}
+
 template <class = void>
 class nccl_builder {
  public:
@@ -84,6 +90,7 @@ class nccl_builder {
     std::size_t gpu;
     topo::link_kind kind;
     std::uint32_t count;
+    std::uint32_t targets = 0;  // switches that are named by their addresses
   };
 
   [[nodiscard]] std::string line(std::uint32_t n) const { return "line " + std::to_string(n); }
@@ -221,6 +228,10 @@ result<void> nccl_builder<Deferred>::add_cpus() {
   for (const auto& m : members) {
     bool shared = m.size() > 1;
     for (const std::size_t i : m)
+      if (m.size() > 1 && t_.cpus[i].affinity.empty())
+        tally_.add(severity::note, "<cpu> tells no affinity mask, so the file does not tell which cores are near",
+                   line(t_.cpus[i].line), "bind processes by the NUMA domains that the kernel reports");
+    for (const std::size_t i : m)
       shared = shared && !t_.cpus[i].affinity.empty() && t_.cpus[i].affinity == t_.cpus[m[0]].affinity;
     if (shared)
       note(severity::warning, t_.cpus[m[0]].line,
@@ -317,6 +328,10 @@ result<void> nccl_builder<Deferred>::add_pci(const read::nccl_pci& p, std::size_
   if (f.best.generation == 0 && !speed.empty() && speed.substr(0, 7) != "Unknown")
     note(severity::warning, p.line,
          "link_speed=\"" + p.link_speed + "\" of " + short_name + " is no PCIe rate; taken as not told");
+  else if (f.best.generation != 0 && !is_kernel_spelling(speed))
+    tally_.add(severity::note,
+               "the speed \"" + std::string(speed) + "\" is not spelt as any kernel does; its number is believed",
+               f.who);
   const std::string_view width = read::trimmed(p.link_width);
   if (f.best.lanes == 0 && !width.empty() && width != "0")
     note(severity::warning, p.line,

@@ -213,13 +213,14 @@ void nccl_builder<Deferred>::collect(std::size_t from, const read::nccl_link& l,
     return;
   }
   if (l.class_code && *l.class_code == read::pci_class_nvlink_to_cpu) {
-    to_cpu_.push_back({from, kind, count});
+    to_cpu_.push_back({from, kind, count, 0});
     return;
   }
   if (switch_class || hidden) {
     if (to_switch_.empty() || to_switch_.back().gpu != from || to_switch_.back().kind != kind)
-      to_switch_.push_back({from, kind, 0});
+      to_switch_.push_back({from, kind, 0, 0});
     to_switch_.back().count += count;
+    to_switch_.back().targets += hidden ? 0U : 1U;
     return;
   }
   note(severity::warning, l.line,
@@ -298,6 +299,10 @@ void nccl_builder<Deferred>::add_gpu_links() {
       l.from = g.node;
       l.to = id;
       out_.join(l);
+      auto& facts = out_.nodes[g.node.value].facts;
+      const std::string name = std::string(to_string(s.kind)) + "_targets";
+      if (s.targets > 0 && seq::find_by(facts, name, &std::pair<std::string, std::string>::first) == facts.end())
+        facts.emplace_back(name, std::to_string(s.targets));
     }
   }
   for (const switch_links& s : to_cpu_) {

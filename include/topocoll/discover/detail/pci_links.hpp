@@ -122,6 +122,7 @@ class pci_links {
       v.how = trust::derived;
       v.reason = "payload of " + to_text(told) + " as in NCCL's model";
       trained_low(i, told);
+      if (f.gpu && told.generation == 1) idle_gpu(i, told);
     } else if (told.lanes == 0) {
       told.lanes = 16;
       v.reason = "width not told, taken as x16";
@@ -159,6 +160,18 @@ class pci_links {
                           "the PCIe link runs slower than both ends can: " + to_text(told) + " of " + to_text(f.best),
                           "reseat the card; check the slot's setting"});
     }
+  }
+  /// A GPU that tells no more than 2.5 GT/s: idle GPUs do, and those in one package with the processor. None computes at it.
+  void idle_gpu(std::size_t i, pcie_figure& told) {
+    const pcie_figure taken{3, told.lanes};  // as for a device that tells no speed
+    v_[i].how = trust::assumed;
+    v_[i].reason =
+        to_text(told) + " told, as idle GPUs and those of a processor's package do; taken as " + to_text(taken);
+    remarks_.push_back({severity::warning, i,
+                        "the PCIe link of a GPU tells 2.5 GT/s as its best, as idle GPUs and those of a processor's "
+                        "package do; taken as Gen3",
+                        "look again under load, or measure"});
+    told = taken;
   }
   [[nodiscard]] bool leads_to_gpu(std::size_t i) const {
     while (f_[i].bridge && below_[i].size() == 1) i = below_[i].front();
@@ -216,6 +229,9 @@ class pci_links {
                           "bridge speed not trusted: 2.5 GT/s x1 above faster devices, as emulated bridges print; "
                           "taken as that of the fastest device below",
                           "measure, or read lspci -vv on the host"});
+    } else if (told.whole() && payload(v.used) < payload(fastest) && v_[i].how == trust::derived) {
+      remarks_.push_back(
+          {severity::note, i, "the PCIe link of a bridge carries less than that of a device below it", ""});
     }
   }
   [[nodiscard]] static bool better_than(pcie_figure a, pcie_figure b) {

@@ -138,6 +138,19 @@ class slurm_builder {
         edges[kept++] = edges[i];
     edges.resize(kept);
     for (const edge& e : edges) parents[e.low] += 1;
+    std::vector<std::uint32_t> part(n);
+    for (std::uint32_t i = 0; i < n; ++i) part[i] = i;
+    const auto part_of = [&](std::uint32_t i) {
+      while (part[i] != i) i = part[i] = part[part[i]];
+      return i;
+    };
+    for (const edge& e : edges) {
+      const std::uint32_t low = part_of(e.low), high = part_of(e.high);
+      // The topmost switch names the part, the first of equals.
+      const bool high_first = tier_[high] > tier_[low] || (tier_[high] == tier_[low] && high < low);
+      part[high_first ? low : high] = high_first ? high : low;
+    }
+    tell_parts(part_of);
     for (const edge& e : edges) {
       const std::optional<bytes_per_second>& told = rate_[e.high];
       bytes_per_second rate = told ? *told : bytes_per_second{below_[e.low] / parents[e.low]};
@@ -149,6 +162,25 @@ class slurm_builder {
                            : file_ + " tells no rate; taken as all that hangs below, spread over the switches above"));
       if (tier_[e.high] > tier_[e.low]) below_[e.high] += rate.value;
     }
+  }
+
+  /// Several trees are legal in Slurm; a job does not span them.
+  template <class PartOf>
+  void tell_parts(PartOf part_of) {
+    std::vector<std::uint32_t> roots;  // of parts with hosts
+    for (std::uint32_t i = 0; i < t_.switches.size(); ++i)
+      if (!t_.switches[i].nodes.empty()) roots.push_back(part_of(i));
+    seq::sort_unique(roots);
+    if (roots.size() < 2) return;
+    constexpr std::size_t spelt = 6;
+    std::string names;
+    for (std::size_t i = 0; i < roots.size() && i < spelt; ++i)
+      names += (i == 0 ? "" : ", ") + t_.switches[roots[i]].name;
+    out_.findings.push_back({severity::note, file_,
+                             "the switches form " + std::to_string(roots.size()) +
+                                 " parts that nothing joins, so no path between their hosts is known",
+                             "at the top: " + names + (roots.size() > spelt ? ", …" : ""),
+                             "add the switch that joins them, if there is one", 1});
   }
 
   /// Blocks become leaves of hosts without a switch; of others they are facts.

@@ -100,6 +100,15 @@ template <class = void>
   for (const auto& [name, count] : p.errors) text += (text.empty() ? "" : ", ") + name + "=" + count;
   return text;
 }
+/// Whether an error counter can grow no more. Source: InfiniBand Architecture 1.4, 16.1.3.5 (PortCounters): four, eight and
+/// sixteen bits, and they do not wrap.
+[[nodiscard]] constexpr bool is_full(std::string_view name, std::string_view count) {
+  if (name == "local_link_integrity_errors" || name == "excessive_buffer_overrun_errors") return count == "15";
+  if (name == "link_downed" || name == "link_error_recovery" || name == "port_rcv_constraint_errors" ||
+      name == "port_xmit_constraint_errors")
+    return count == "255";
+  return count == "65535";
+}
 
 template <class Deferred>
 void sysfs_builder<Deferred>::add_ports(const pci_links& links) {
@@ -167,6 +176,10 @@ void sysfs_builder<Deferred>::add_ports(const pci_links& links) {
         l = unknown_rate(told, pcie, "the port tells no rate");
         tally_.add(severity::warning, "an active port tells no rate", label, "run ibstat");
       }
+      for (const auto& [name, count] : p.errors)
+        if (is_full(name, count))
+          tally_.add(severity::note, "an error counter of a port stands at its ceiling and counts no further",
+                     label + ": " + name + "=" + count, "reset it with perfquery -R, and look again later");
       const node_id port = add_port(nic, r.name + "/" + std::to_string(p.number), r.name, l,
                                     {{"guid", r.guid},
                                      {"port_guid", port_guid_of(p)},

@@ -23,6 +23,9 @@ namespace topocoll { inline namespace v0 {
 /// What `with_faults` draws at most; more would be another cluster rather than a faulty one.
 inline constexpr std::uint32_t most_drawn_faults = 4096;
 
+/// Evidence of the findings that name planted faults, so that a check that must find them by itself can pass them over.
+inline constexpr const char* planted_evidence = "planted by the description";
+
 /// Draws `count` faults at different places and adds them to the options: missing, unplugged and slow NICs, missing and
 /// slow uplinks, NVLinks that are down, as far as the cluster has such parts. The seed alone decides.
 /// @return  the options with the faults in `faults`; what `shape_of` refuses; `invalid_argument` when the cluster has
@@ -261,7 +264,7 @@ class fault_planter {
                  std::to_string(nvlinks_of(o_.host, fault.part.second)) + " NVLinks down";
         break;
     }
-    n.evidence = "planted by the description";
+    n.evidence = planted_evidence;
     f_.findings.push_back(std::move(n));
   }
 

@@ -329,7 +329,7 @@ result<void> matrix_reader<Deferred>::complete() {
     note(severity::warning, 0, "the rows of some GPUs are missing; their cells are taken from the rows of the others",
          gpus, "name the whole output");
   if (!nics.empty())
-    note(severity::note, 0,
+    note(severity::warning, 0,
          "the rows of some adapters are missing; what the GPUs say of them holds both ways, what lies between them is "
          "not told",
          nics);
