@@ -20,6 +20,9 @@ struct levels {
   std::vector<std::uint32_t> box;
   std::vector<std::uint32_t> rail;
   std::vector<std::uint32_t> pod;
+  /// Bytes per second at which a rank reaches the network: the narrowest link on the way through each of its nearest NICs,
+  /// added up; NICs that are nearest to several ranks are shared evenly. 0 when no NIC with a cable is near.
+  std::vector<double> entry;
   std::uint32_t boxes = 0;
   std::uint32_t pods = 0;
   std::uint32_t rails = 0;    ///< ranks of the fullest box

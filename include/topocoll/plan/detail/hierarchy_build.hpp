@@ -12,6 +12,7 @@
 #include <topocoll/core/ids.hpp>
 #include <topocoll/core/result.hpp>
 #include <topocoll/core/sequence.hpp>
+#include <topocoll/plan/detail/entry_shares.hpp>
 #include <topocoll/plan/detail/level_groups.hpp>
 #include <topocoll/plan/detail/schedule_flat.hpp>
 #include <topocoll/plan/levels.hpp>
@@ -62,14 +63,27 @@ class hierarchy_build {
       if (p.size() != who_.pod[0].size()) return true;
     return false;
   }
+  /// Boxes whose entries are not equally fast, and whether there are any.
+  [[nodiscard]] bool find_uneven_entries() {
+    uneven_entries_.assign(who_.box.size(), false);
+    if (who_.box.size() < 2) return false;
+    bool any = false;
+    for (std::size_t b = 0; b < who_.box.size(); ++b) {
+      uneven_entries_[b] = uneven_rates(entries_of(at_, who_.box[b]));
+      any = any || uneven_entries_[b];
+    }
+    return any;
+  }
 
   /// Chooses units such that equal shares are whole units, or nearly so when shapes differ too much.
   void cut() {
     const std::uint32_t n = plan_.ranks;
     std::uint64_t units = n;
+    const bool slow_entries = find_uneven_entries();
     if (sharded(q_.collective)) {
-      // Shares of a missing rail are cut from other boxes' shards.
-      const std::uint32_t per_shard = uneven() ? std::clamp(2 * at_.rails / std::max(at_.boxes, 1U), 1U, 8U) : 1;
+      // Shares of a missing rail are cut from other boxes' shards; those of a slow one are a few hundred units.
+      std::uint32_t per_shard = uneven() ? std::clamp(2 * at_.rails / std::max(at_.boxes, 1U), 1U, 8U) : 1;
+      if (slow_entries) per_shard = std::clamp(2048U / n, per_shard, 16U);
       units = std::uint64_t{n} * per_shard;
       order_shards();
     } else {
@@ -83,9 +97,14 @@ class hierarchy_build {
       for (const auto& b : who_.box) grow(boxes, b.size());
       for (const auto& p : who_.pod) grow(pods, p.size());
       units = std::min(boxes * pods, most);
-      if (q_.collective == collective_kind::all_reduce)
+      if (q_.collective == collective_kind::all_reduce) {
         units = std::min(units * at_.pods, most);
-      else
+        weak_ = weak_boxes(at_, who_, static_cast<std::uint32_t>(units));
+        if (!weak_.empty()) {  // what is handed over is cut as finely as the rest
+          units *= std::max<std::uint64_t>(8, (4096 + units - 1) / units);
+          weak_ = weak_boxes(at_, who_, static_cast<std::uint32_t>(units));
+        }
+      } else
         units *=
             std::clamp<std::uint64_t>(q_.size.value / (least_message.value * units), 1, 8);  // chains pass on units
     }
@@ -140,7 +159,7 @@ class hierarchy_build {
   // ---- the levels, bottom up
 
   struct tower {
-    level_groups box, rail, pods;
+    level_groups weak, box, rail, pods;  ///< `weak`: in boxes that hand units over before the others start
   };
 
   /// `in_box(box, lo, hi)`, `in_pod(pod, lo, hi)` and `among_pods(lo, hi)` say what part of an interval goes to which child.
@@ -153,26 +172,70 @@ class hierarchy_build {
       for (const std::uint32_t b : who_.pod[p]) {
         std::vector<holders> ranks;
         for (const rank_id r : who_.box[b]) ranks.push_back(all_held_by(r, plan_.units));
+        const weak_box* weak = nullptr;
+        for (const weak_box& w : weak_) weak = w.box == b ? &w : weak;
         boxes.push_back(meet(
-            ranks, plan_.units, [&](std::uint32_t lo, std::uint32_t hi) { return in_box(b, lo, hi); }, t.box));
+            ranks, plan_.units,
+            [&](std::uint32_t lo, std::uint32_t hi, std::uint32_t k) { return in_box(b, lo, hi, k); },
+            weak != nullptr ? t.weak : t.box));
+        if (weak != nullptr) leave_out(weak->leaf, boxes.back());
       }
       pods.push_back(meet(
-          boxes, plan_.units, [&](std::uint32_t lo, std::uint32_t hi) { return in_pod(p, lo, hi); }, t.rail));
+          boxes, plan_.units, [&](std::uint32_t lo, std::uint32_t hi, std::uint32_t k) { return in_pod(p, lo, hi, k); },
+          t.rail));
     }
     static_cast<void>(meet(pods, plan_.units, among_pods, t.pods));
     return t;
   }
 
+  /// Takes units that are handed over out of the hands of a box.
+  void leave_out(std::span<const hand_over> leaf, holders& held) const {
+    std::vector<rank_id> of_unit(plan_.units);
+    for (const holding& h : held)
+      for (std::uint32_t u = h.lo; u < h.hi; ++u) of_unit[u] = h.rank;
+    for (const hand_over& h : leaf) of_unit[h.unit] = absent;
+    held.clear();
+    for (std::uint32_t u = 0; u < plan_.units; ++u) {
+      if (held.empty() || held.back().rank != of_unit[u]) held.push_back({u, u, of_unit[u]});
+      held.back().hi = u + 1;
+    }
+  }
+
+  /// Pairs of a partner and a member of a weak box on its rail, with the units that the one does for the other.
+  [[nodiscard]] level_groups hand_overs() const {
+    level_groups pairs;
+    for (const weak_box& w : weak_)
+      for (const hand_over& h : w.leaf) {
+        const rank_id partner = who_.box[h.partner][h.member], mine = who_.box[w.box][h.member];
+        if (!pairs.groups.empty()) {
+          level_groups::group& last = pairs.groups.back();
+          if (last.members[0] == partner && last.members[1] == mine && last.bounds[1] == h.unit) {
+            last.bounds[1] = last.bounds[2] = h.unit + 1;
+            continue;
+          }
+        }
+        pairs.groups.push_back({{partner, mine}, {h.unit, h.unit + 1, h.unit + 1}});
+      }
+    return pairs;
+  }
+
   void plan_all_reduce() {
-    const auto even = [&](std::uint32_t lo, std::uint32_t hi, std::size_t children) {
+    const auto even = [](std::uint32_t lo, std::uint32_t hi, std::uint32_t children) {
       wishes parts;
-      share_evenly(lo, hi, static_cast<std::uint32_t>(children), parts);
+      share_evenly(lo, hi, children, parts);
       return parts;
     };
-    const tower t =
-        climb([&](std::uint32_t b, std::uint32_t lo, std::uint32_t hi) { return even(lo, hi, who_.box[b].size()); },
-              [&](std::uint32_t p, std::uint32_t lo, std::uint32_t hi) { return even(lo, hi, who_.pod[p].size()); },
-              [&](std::uint32_t lo, std::uint32_t hi) { return even(lo, hi, who_.pod.size()); });
+    const tower t = climb(
+        [&](std::uint32_t b, std::uint32_t lo, std::uint32_t hi, std::uint32_t children) {
+          for (const weak_box& w : weak_)
+            if (w.box == b) return runs_of(w.member, lo, hi);
+          return even(lo, hi, children);
+        },
+        [&](std::uint32_t, std::uint32_t lo, std::uint32_t hi, std::uint32_t children) {
+          return even(lo, hi, children);
+        },
+        even);
+    const level_groups pairs = hand_overs();
     const algorithm inside = box_algorithm(), rail = net_algorithm(how_.on_rail), across = net_algorithm(how_.across);
     // The highest level that has groups does both halves in one stage.
     const bool rail_is_top = t.pods.groups.empty(), box_is_top = rail_is_top && t.rail.groups.empty();
@@ -180,6 +243,8 @@ class hierarchy_build {
       add(stage_kind::all_reduce, inside, t.box, box_words());
       return;
     }
+    add(stage_kind::reduce_scatter, inside, t.weak, "in boxes with slow entries");
+    add(stage_kind::reduce, algorithm::direct, pairs, "from slow boxes to others on the rail");
     add(stage_kind::reduce_scatter, inside, t.box, box_words());
     if (rail_is_top) {
       add(stage_kind::all_reduce, rail, t.rail, rail_words());
@@ -189,6 +254,70 @@ class hierarchy_build {
       add(stage_kind::all_gather, rail, t.rail, rail_words());
     }
     add(stage_kind::all_gather, inside, t.box, box_words());
+    add(stage_kind::broadcast, algorithm::direct, pairs, "back to slow boxes on the rail");
+    add(stage_kind::all_gather, inside, t.weak, "in boxes with slow entries");
+  }
+
+  /// What `of_unit` says of units lo to hi-1, as runs.
+  [[nodiscard]] static wishes runs_of(std::span<const std::uint32_t> of_unit, std::uint32_t lo, std::uint32_t hi) {
+    wishes runs;
+    for (std::uint32_t u = lo; u < hi; ++u) {
+      if (runs.empty() || runs.back().to != of_unit[u]) runs.push_back({u, u, of_unit[u]});
+      runs.back().hi = u + 1;
+    }
+    return runs;
+  }
+
+  /// Who of a box with uneven entries takes each unit in and out.
+  ///
+  /// Most units come in as often as they go out. A box is the last on a ring along its pod for the shards of one neighbour,
+  /// and the first to spread those of its own place that come from other pods: a slow entry keeps both before others, as the
+  /// one makes up for the other. Its own shard stays unless that alone would take too long.
+  [[nodiscard]] std::vector<std::uint32_t> by_entries(std::uint32_t b, std::uint32_t per_shard) const {
+    const auto g = static_cast<std::uint32_t>(who_.box[b].size());
+    const auto h = static_cast<std::uint32_t>(who_.pod[who_.pod_of_box[b]].size());
+    const std::uint32_t here = who_.place_in_pod[b];
+    const std::uint32_t last = q_.collective == collective_kind::all_gather ? here + 1 : here + h - 1;
+    const std::vector<double> rates = entries_of(at_, who_.box[b]);
+    const double all = sum_of(rates);
+    std::vector<bool> keeps_own(g);
+    for (std::uint32_t j = 0; j < g; ++j) keeps_own[j] = rates[j] * plan_.ranks > 3 * all;
+    std::vector<std::uint32_t> member(plan_.units), home, moving;
+    const auto each = [&](auto&& wanted) {
+      for (std::uint32_t v = 0; v < plan_.ranks; ++v) {
+        const rank_id owner = owner_[v];
+        const std::uint32_t box = at_.box[owner.value], rail = at_.rail[owner.value];
+        if (!wanted(box, who_.place_in_pod[box] % h)) continue;
+        for (std::uint32_t u = v * per_shard; u < (v + 1) * per_shard; ++u) {
+          member[u] = rail;
+          if (box == b && keeps_own[rail]) continue;
+          moving.push_back(u);
+          home.push_back(box == b ? g : rail);
+        }
+      }
+    };
+    each([&](std::uint32_t box, std::uint32_t place) { return box != b && place == last % h; });
+    each([&](std::uint32_t box, std::uint32_t place) { return box != b && place == here && place != last % h; });
+    each([&](std::uint32_t box, std::uint32_t place) { return box != b && place != here && place != last % h; });
+    each([&](std::uint32_t box, std::uint32_t) { return box == b; });
+    const std::vector<std::uint32_t> spread = spread_over_entries(rates, std::move(home));
+    for (std::size_t i = 0; i < moving.size(); ++i) member[moving[i]] = spread[i];
+    return member;
+  }
+
+  /// Units of own shards that leave their box by another entry than the owner's: the owner first, then who takes them.
+  [[nodiscard]] level_groups moved_in_the_box(std::uint32_t per_shard) const {
+    level_groups moves;
+    for (std::uint32_t b = 0; b < who_.box.size(); ++b) {
+      if (!uneven_entries_[b]) continue;
+      const std::vector<std::uint32_t> member = by_entries(b, per_shard);
+      for (std::uint32_t u = 0; u < plan_.units; ++u) {
+        const rank_id owner = owner_[u / per_shard];
+        if (at_.box[owner.value] != b || member[u] == at_.rail[owner.value]) continue;
+        moves.groups.push_back({{owner, who_.box[b][member[u]]}, {u, u + 1, u + 1}});
+      }
+    }
+    return moves;
   }
 
   /// All_gather and reduce_scatter: in the end the shard must be at its owner, so at every level it goes to the child that
@@ -212,27 +341,32 @@ class hierarchy_build {
     };
     constexpr std::uint32_t nobody = 0xffffffffU;
     const tower t = climb(
-        [&](std::uint32_t b, std::uint32_t lo, std::uint32_t hi) {
+        [&](std::uint32_t b, std::uint32_t lo, std::uint32_t hi, std::uint32_t) {
+          if (uneven_entries_[b]) return runs_of(by_entries(b, per_shard), lo, hi);
           const auto g = static_cast<std::uint32_t>(who_.box[b].size());
           return to_children(lo, hi, g,
                              [&](rank_id owner) { return at_.rail[owner.value] < g ? at_.rail[owner.value] : nobody; });
         },
-        [&](std::uint32_t p, std::uint32_t lo, std::uint32_t hi) {
+        [&](std::uint32_t p, std::uint32_t lo, std::uint32_t hi, std::uint32_t) {
           const auto h = static_cast<std::uint32_t>(who_.pod[p].size());
           return to_children(lo, hi, h, [&](rank_id owner) {
             const std::uint32_t place = who_.place_in_pod[at_.box[owner.value]];
             return place < h ? place : nobody;
           });
         },
-        [&](std::uint32_t lo, std::uint32_t hi) {
+        [&](std::uint32_t lo, std::uint32_t hi, std::uint32_t) {
           return to_children(lo, hi, at_.pods, [&](rank_id owner) { return at_.pod[owner.value]; });
         });
     const algorithm inside = box_algorithm(), rail = net_algorithm(how_.on_rail), across = net_algorithm(how_.across);
+    level_groups moves = moved_in_the_box(per_shard);
     if (q_.collective == collective_kind::reduce_scatter) {
       add(stage_kind::reduce_scatter, inside, t.box, box_words());
       add(stage_kind::reduce_scatter, rail, t.rail, rail_words());
       add(stage_kind::reduce_scatter, across, t.pods, "across pods");
+      for (level_groups::group& m : moves.groups) std::swap(m.members[0], m.members[1]);
+      add(stage_kind::broadcast, algorithm::direct, moves, "from faster entries to the owners");
     } else {
+      add(stage_kind::broadcast, algorithm::direct, moves, "to faster entries of the box");
       add(stage_kind::all_gather, across, t.pods, "across pods");
       add(stage_kind::all_gather, rail, t.rail, rail_words());
       add(stage_kind::all_gather, inside, t.box, box_words());
@@ -308,7 +442,9 @@ class hierarchy_build {
   const problem& q_;
   const levels& at_;
   roster who_;
-  std::vector<rank_id> owner_;  ///< of the shard at each position
+  std::vector<rank_id> owner_;        ///< of the shard at each position
+  std::vector<bool> uneven_entries_;  ///< per box
+  std::vector<weak_box> weak_;        ///< for all_reduce
   schedule plan_;
 };
 

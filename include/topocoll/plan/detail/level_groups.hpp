@@ -80,29 +80,44 @@ void each_common(std::span<const holders> children, std::uint32_t units, Visit&&
   if (!merged.empty()) visit(merged_from, units, std::span<const rank_id>(merged));
 }
 
+/// Stands for the holder of units that a child takes no part in.
+inline constexpr rank_id absent{0xffffffffU};
+
 /// Brings the holders of several children together: in every interval in which each child has one holder these form a
-/// group, and `wishes(lo, hi)` says which part goes to which child. Adds the groups to `out`; returns the holders of all.
+/// group, and `wishes(lo, hi, children)` says which part goes to which child that is not absent there, counted without the
+/// absent ones. Adds the groups to `out`; returns the holders of all.
 template <class Wishes>
 [[nodiscard]] holders meet(std::span<const holders> children, std::uint32_t units, Wishes&& wishes, level_groups& out) {
   if (children.size() == 1) return children[0];
   holders joint;
-  each_common(children, units, [&](std::uint32_t lo, std::uint32_t hi, std::span<const rank_id> ranks) {
+  each_common(children, units, [&](std::uint32_t lo, std::uint32_t hi, std::span<const rank_id> all) {
+    std::vector<rank_id> ranks(all.begin(), all.end());
+    std::erase(ranks, absent);
+    if (ranks.size() < 2) {
+      joint.push_back({lo, hi, ranks.empty() ? absent : ranks[0]});
+      return;
+    }
     // A group gives each member one part, in the order of the parts. Who is wanted twice begins another group.
     level_groups::group g;
     std::vector<bool> used(ranks.size(), false);
     const auto close = [&](std::uint32_t end) {
       if (g.members.empty()) return;
+      // Those without a part follow in turn, so that in rings nobody is always the last.
+      std::size_t after = 0;
       for (std::size_t c = 0; c < ranks.size(); ++c)
-        if (!used[c]) {
-          g.members.push_back(ranks[c]);
-          g.bounds.push_back(end);
-        }
+        if (ranks[c] == g.members.back()) after = c + 1;
+      for (std::size_t i = 0; i < ranks.size(); ++i) {
+        const std::size_t c = (after + i) % ranks.size();
+        if (used[c]) continue;
+        g.members.push_back(ranks[c]);
+        g.bounds.push_back(end);
+      }
       g.bounds.push_back(end);
       out.groups.push_back(std::move(g));
       g = {};
       used.assign(ranks.size(), false);
     };
-    const std::vector<wish> parts = wishes(lo, hi);
+    const std::vector<wish> parts = wishes(lo, hi, static_cast<std::uint32_t>(ranks.size()));
     std::uint32_t last = 0xffffffffU;  // nobody
     for (const wish& w : parts) {
       if (w.lo >= w.hi) continue;

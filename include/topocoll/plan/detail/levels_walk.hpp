@@ -51,29 +51,46 @@ template <class = void>
   return count;
 }
 
-/// Leaf switches behind the NICs that are nearest to a node, in hops that do not use GPU wires or the network.
+/// What lies behind the NICs that are nearest to a node, in hops that do not use GPU wires or the network.
+template <class = void>
 class leaf_search {
  public:
+  struct adapter {
+    node_id nic;
+    double rate = 0;  ///< narrowest link on the way from the start through the NIC and onto its cables
+  };
+  struct answer {
+    std::vector<std::uint32_t> leaves;
+    std::vector<adapter> nics;
+  };
+
   explicit leaf_search(const topo::graph& g) : g_(g), seen_(g.node_count(), 0) {}
 
-  [[nodiscard]] std::vector<std::uint32_t> from(node_id start) {
+  [[nodiscard]] answer from(node_id start) {
     ++stamp_;
-    std::vector<node_id> frontier{start}, nics;
+    struct reached {
+      node_id at;
+      double rate;
+    };
+    std::vector<reached> frontier{{start, 1e300}}, nics;
     seen_[start.value] = stamp_;
     while (!frontier.empty() && nics.empty()) {
-      std::vector<node_id> next;
-      for (const node_id v : frontier)
-        for (const link_id e : g_.out_links(v)) {
+      std::vector<reached> next;
+      for (const reached& v : frontier)
+        for (const link_id e : g_.out_links(v.at)) {
           const node_id w = g_.head(e);
           if (!inside_host(g_.at(e).kind) || seen_[w.value] == stamp_) continue;
           seen_[w.value] = stamp_;
-          (g_.at(w).kind == topo::node_kind::nic ? nics : next).push_back(w);
+          (g_.at(w).kind == topo::node_kind::nic ? nics : next).push_back({w, std::min(v.rate, g_.capacity(e).value)});
         }
       frontier = std::move(next);
     }
-    std::vector<std::uint32_t> leaves;
-    for (const node_id nic : nics) behind(nic, 0, leaves);
-    return leaves;
+    answer found;
+    for (const reached& nic : nics) {
+      const double cables = behind(nic.at, 0, found.leaves);
+      found.nics.push_back({nic.at, std::min(nic.rate, cables)});
+    }
+    return found;
   }
 
  private:
@@ -81,14 +98,19 @@ class leaf_search {
     return k == topo::link_kind::pcie || k == topo::link_kind::c2c || k == topo::link_kind::cpu ||
            k == topo::link_kind::internal;
   }
-  void behind(node_id v, int hops, std::vector<std::uint32_t>& leaves) {
+  /// Adds the leaves; returns what the cables carry.
+  double behind(node_id v, int hops, std::vector<std::uint32_t>& leaves) {
+    double rate = 0;
     for (const link_id e : g_.out_links(v)) {
       const node_id w = g_.head(e);
-      if (g_.at(w).kind == topo::node_kind::leaf)
-        leaves.push_back(w.value);
-      else if (g_.at(w).kind == topo::node_kind::nic_port && hops == 0)
-        behind(w, 1, leaves);
+      const topo::link_kind k = g_.at(e).kind;
+      if (g_.at(w).kind == topo::node_kind::leaf) leaves.push_back(w.value);
+      if (g_.at(w).kind == topo::node_kind::nic_port && hops == 0)
+        rate += std::min(behind(w, 1, leaves), g_.capacity(e).value);
+      else if (k == topo::link_kind::infiniband || k == topo::link_kind::ethernet)
+        rate += g_.capacity(e).value;
     }
+    return rate;
   }
   const topo::graph& g_;
   std::vector<std::uint32_t> seen_;
@@ -158,13 +180,22 @@ result<levels> levels_of(const problem& q) {
   std::vector<bool> has_leaf(found.boxes, false);
   std::vector<std::uint32_t> leaf_of(n, none);  // the first behind the nearest NICs
   detail::leaf_search search(g);
-  for (std::uint32_t r = 0; r < n; ++r)
-    for (const std::uint32_t leaf : search.from(q.ranks[r])) {
+  std::vector<std::uint32_t> near(g.node_count(), 0);  // ranks that a NIC is nearest to
+  std::vector<std::vector<detail::leaf_search<>::adapter>> nics(n);
+  for (std::uint32_t r = 0; r < n; ++r) {
+    auto way = search.from(q.ranks[r]);
+    for (const std::uint32_t leaf : way.leaves) {
       has_leaf[found.box[r]] = true;
       leaf_of[r] = std::min(leaf_of[r], leaf);
       if (box_at_leaf[leaf] != none) meeting.join(found.box[r], box_at_leaf[leaf]);
       box_at_leaf[leaf] = found.box[r];
     }
+    for (const auto& a : way.nics) ++near[a.nic.value];
+    nics[r] = std::move(way.nics);
+  }
+  found.entry.assign(n, 0);
+  for (std::uint32_t r = 0; r < n; ++r)
+    for (const auto& a : nics[r]) found.entry[r] += a.rate / near[a.nic.value];
   found.fabric_known = seq::find(has_leaf, false) == has_leaf.end();
   if (seq::find(has_leaf, true) == has_leaf.end())
     for (std::uint32_t b = 1; b < found.boxes; ++b) meeting.join(b, 0);

@@ -67,8 +67,16 @@ class slice_lowering {
 
     for (std::size_t i = 0; i < tasks.size(); ++i) {
       const task& t = tasks[i];
-      if (i > 0 && (t.a.round != tasks[i - 1].a.round || is_local(t.a.what) != is_local(tasks[i - 1].a.what)))
-        end_round();
+      const bool begins =
+          i == 0 || t.a.round != tasks[i - 1].a.round || is_local(t.a.what) != is_local(tasks[i - 1].a.what);
+      if (begins) {
+        if (i > 0) end_round();
+        // Strewn values are brought together before any message of the round: a copy in between would make messages wait
+        // for each other that belong together.
+        if (st.kind != stage_kind::all_to_all && !is_local(t.a.what))
+          for (std::size_t j = i; j < tasks.size() && tasks[j].a.round == t.a.round; ++j)
+            if (!is_local(tasks[j].a.what)) bring_together(tasks[j].a);
+      }
       if (st.kind == stage_kind::all_to_all)
         exchange(t.a, t.group.members[t.a.peer], t.slot_base, t.slot_length);
       else if (is_local(t.a.what))
@@ -205,6 +213,17 @@ class slice_lowering {
   }
 
   // ---- actions
+
+  /// Puts what a message is made of, or added to, in one place.
+  void bring_together(const action& a) {
+    if (a.what == act::store || a.what == act::stash) return;
+    for (std::uint32_t u = a.lo; u < a.hi && !broken_;) {
+      const std::uint32_t n = run_length(plan_, u, a.hi);
+      static_cast<void>(value(u, n));
+      u += n;
+    }
+    end_step();
+  }
 
   void message(const action& a, rank_id peer, std::uint32_t base, std::uint32_t length) {
     for (std::uint32_t u = a.lo; u < a.hi && !broken_;) {

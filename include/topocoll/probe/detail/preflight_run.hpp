@@ -200,8 +200,10 @@ void run_collectives(report& r, std::vector<planned>& points, const preflight_op
   auto got = measure_collectives(todo, {options.ranks, each}, until);
   if (!got) {
     const errc code = got.error().code;
-    const bool could_not = code == errc::timed_out || code == errc::system || code == errc::unavailable ||
-                           code == errc::invalid_argument || code == errc::unsupported || code == errc::permission;
+    // When the time is up ranks are stopped, and what they say then is about the stopping.
+    const bool could_not = until.left().value <= 0 || code == errc::timed_out || code == errc::system ||
+                           code == errc::unavailable || code == errc::invalid_argument || code == errc::unsupported ||
+                           code == errc::permission;
     verdict v = could_not ? not_measured("collective/run", where, "collectives did not finish",
                                          "collectives: " + got.error().message())
                           : measured("collective/run", where, state::dead, 0.9);
