@@ -6,6 +6,7 @@
 #include <topocoll/plan/synth/binary_tree.hpp>
 #include <topocoll/plan/synth/direct.hpp>
 #include <topocoll/plan/synth/hierarchical.hpp>
+#include <topocoll/plan/synth/packed.hpp>
 #include <topocoll/plan/synth/recursive.hpp>
 #include <topocoll/plan/synth/ring.hpp>
 
@@ -20,7 +21,7 @@ decltype(auto) with_default_planners(Use use) {
   return use(hierarchical{}, hierarchical{.in_box = a::direct, .on_rail = a::direct, .across = a::direct},
              hierarchical{.in_box = a::direct, .on_rail = a::recursive, .across = a::recursive},
              hierarchical{.in_box = a::ring, .on_rail = a::recursive, .across = a::recursive},
-             hierarchical{.in_box = a::ring, .on_rail = a::ring, .across = a::ring},
+             hierarchical{.in_box = a::ring, .on_rail = a::ring, .across = a::ring}, packed{},
              ring{.order = ring_order::hardware}, binary_tree{}, binomial_tree{}, recursive{}, recursive_doubling{},
              direct{}, one_shot{}, ring{});
 }

@@ -19,10 +19,10 @@ struct problem {
   const topo::graph* graph = nullptr;  ///< borrowed; without it only algorithms that look at no wires apply
   collective_kind collective = collective_kind::all_reduce;
   /// Bytes of the whole array as in nccl-tests: the buffer of one rank for all_reduce, broadcast and reduce; all shards
-  /// together for all_gather, reduce_scatter and all_to_all.
+  /// together for the sharded collectives.
   bytes size{};
   std::vector<node_id> ranks;  ///< rank r sits on node ranks[r]; only its length counts without a graph
-  rank_id root{};              ///< for broadcast and reduce
+  rank_id root{};              ///< for the rooted collectives
 
   [[nodiscard]] std::uint32_t rank_count() const { return static_cast<std::uint32_t>(ranks.size()); }
 };
@@ -32,6 +32,7 @@ struct problem {
 /// Laws that the compiler cannot check: `synthesize` is a pure function of the problem, so every rank gets the same
 /// answer; the answer passes `verify` and has the collective, the ranks and the root of the problem; a problem that the
 /// planner has no answer for is `unsupported`, with the reason. `name` is stable and short: it appears in tables and files.
+/// A planner whose answer does not depend on the size may say so with a member `static constexpr bool any_size = true`.
 template <class P>
 concept Synthesizer = requires(const P& p, const problem& q) {
   { p.name() } -> std::convertible_to<std::string_view>;

@@ -207,6 +207,12 @@ void consider_size(simulator<M>& prices, const problem& p, const choose_options&
   }
 }
 
+/// True for planners that say, with a member `any_size`, that their plans do not depend on the size.
+template <class Planner>
+[[nodiscard]] constexpr bool same_at_any_size(const Planner&) {
+  return requires { Planner::any_size; };
+}
+
 }  // namespace detail
 
 template <CostModel M, Synthesizer... Planners>
@@ -224,20 +230,24 @@ template <CostModel M, Synthesizer... Planners>
 result<std::vector<selection>> crossovers(simulator<M>& prices, const problem& p, const bound& limit,
                                           std::span<const bytes> sizes, const choose_options& options,
                                           const Planners&... planners) {
-  std::vector<selection> map;
+  std::vector<selection> map(sizes.size());
   std::vector<detail::price_line> known;
   problem at = p;
-  for (const bytes size : sizes) {
-    at.size = size;
-    selection s;
-    s.size = size;
-    (detail::consider_size(prices, at, options, known, s, std::string_view(planners.name()), planners.synthesize(at)),
-     ...);
-    if (s.name.empty())
+  const auto sweep = [&](const auto& planner) {
+    std::optional<result<schedule>> once;
+    for (std::size_t i = 0; i < sizes.size(); ++i) {
+      at.size = sizes[i];
+      if (!once || !detail::same_at_any_size(planner)) once = planner.synthesize(at);
+      detail::consider_size(prices, at, options, known, map[i], std::string_view(planner.name()), *once);
+    }
+  };
+  (sweep(planners), ...);
+  for (std::size_t i = 0; i < sizes.size(); ++i) {
+    if (map[i].name.empty())
       return fail(errc::unsupported,
-                  "no planner has a plan for " + std::string(to_string(p.collective)) + " of " + to_string(size));
-    s.bound_time = limit.at(size);
-    map.push_back(std::move(s));
+                  "no planner has a plan for " + std::string(to_string(p.collective)) + " of " + to_string(sizes[i]));
+    map[i].size = sizes[i];
+    map[i].bound_time = limit.at(sizes[i]);
   }
   return map;
 }

@@ -193,7 +193,7 @@ class hierarchy_build {
     std::vector<rank_id> of_unit(plan_.units);
     for (const holding& h : held)
       for (std::uint32_t u = h.lo; u < h.hi; ++u) of_unit[u] = h.rank;
-    for (const hand_over& h : leaf) of_unit[h.unit] = absent;
+    for (const hand_over& h : leaf) of_unit[h.unit] = no_rank;
     held.clear();
     for (std::uint32_t u = 0; u < plan_.units; ++u) {
       if (held.empty() || held.back().rank != of_unit[u]) held.push_back({u, u, of_unit[u]});

@@ -81,20 +81,20 @@ void each_common(std::span<const holders> children, std::uint32_t units, Visit&&
 }
 
 /// Stands for the holder of units that a child takes no part in.
-inline constexpr rank_id absent{0xffffffffU};
+inline constexpr rank_id no_rank{0xffffffffU};
 
 /// Brings the holders of several children together: in every interval in which each child has one holder these form a
-/// group, and `wishes(lo, hi, children)` says which part goes to which child that is not absent there, counted without the
-/// absent ones. Adds the groups to `out`; returns the holders of all.
+/// group, and `wishes(lo, hi, children)` says which part goes to which child that has a holder there, counted without the
+/// others. Adds the groups to `out`; returns the holders of all.
 template <class Wishes>
 [[nodiscard]] holders meet(std::span<const holders> children, std::uint32_t units, Wishes&& wishes, level_groups& out) {
   if (children.size() == 1) return children[0];
   holders joint;
   each_common(children, units, [&](std::uint32_t lo, std::uint32_t hi, std::span<const rank_id> all) {
     std::vector<rank_id> ranks(all.begin(), all.end());
-    std::erase(ranks, absent);
+    std::erase(ranks, no_rank);
     if (ranks.size() < 2) {
-      joint.push_back({lo, hi, ranks.empty() ? absent : ranks[0]});
+      joint.push_back({lo, hi, ranks.empty() ? no_rank : ranks[0]});
       return;
     }
     // A group gives each member one part, in the order of the parts. Who is wanted twice begins another group.
