@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <utility>
 #include <topocoll/core/result.hpp>
+#include <topocoll/discover/capacity_json.hpp>
 #include <topocoll/discover/cluster_toml.hpp>
 #include <topocoll/discover/hwloc_xml.hpp>
 #include <topocoll/discover/ib_fabric_graph.hpp>
@@ -161,6 +162,8 @@ std::span<const text_kind> text_kinds() {
        }},
       {"NetQ's topology graph", [](text t) { return looks_like_netq(t); },
        [](text t, name f, options) { return fragment_of_netq(t, f); }},
+      {"capacity graphs", [](text t) { return looks_like_capacity_graph(t); },
+       [](text t, name f, options) { return fragment_of_capacity_graph(t, f); }},
       {"lldpctl JSON", [](text t) { return read::looks_like_lldp(t); },
        [](text t, name f, options o) { return fragment_of_lldp_json(t, f, o); }},
       {"cluster files (TOML)", [](text t) { return read::looks_like_cluster_file(t); },
