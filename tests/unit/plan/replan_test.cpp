@@ -101,12 +101,12 @@ TEST(replanning, touches_only_some_groups_when_a_nic_slows_down_in_a_large_clust
   };
   const topo::graph healthy = cluster(1), slow = cluster(0.5);
   const plan::hierarchical rings{
-      .in_box = plan::algorithm::ring, .on_rail = plan::algorithm::ring, .across = plan::algorithm::ring};
+      .in_box = plan::algorithm::ring, .on_rail = plan::algorithm::ring, .across = plan::algorithm::ring, .slices = 8};
   const auto before = rings.synthesize(problem_on(healthy, collective_kind::all_gather)).value();
   const auto after = rings.synthesize(problem_on(slow, collective_kind::all_gather)).value();
   plan::simulator<plan::alpha_beta> prices(slow, plan::alpha_beta{});
   const auto change = plan::compare_plans(prices, problem_on(slow, collective_kind::all_gather), before, after).value();
-  EXPECT_GT(change.before->value, change.after.value * 1.5);
+  EXPECT_GT(change.before->value, change.after.value * 1.3);
   EXPECT_GT(change.groups_kept, 0U);
 }
 

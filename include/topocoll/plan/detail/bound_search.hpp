@@ -1,155 +1,193 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// How the worst cut or family of a problem is found and told.
-#include <algorithm>
+// How the worst cut or family of a problem is found.
 #include <cstddef>
 #include <cstdint>
-#include <span>
 #include <string>
 #include <utility>
 #include <vector>
 #include <topocoll/core/sequence.hpp>
-#include <topocoll/core/units_text.hpp>
 #include <topocoll/plan/bound.hpp>
+#include <topocoll/plan/detail/bound_demand.hpp>
+#include <topocoll/plan/detail/bound_latency.hpp>
+#include <topocoll/plan/detail/bound_levels.hpp>
+#include <topocoll/plan/detail/bound_words.hpp>
 #include <topocoll/plan/detail/gather_cut.hpp>
 #include <topocoll/plan/detail/partition.hpp>
 #include <topocoll/plan/detail/rank_network.hpp>
-#include <topocoll/plan/detail/words.hpp>
 
 namespace topocoll { inline namespace v0 { namespace plan {
 namespace detail {
 
-/// The families of node sets by level: what stays together without core switches, without spines, without leaves (hosts
-/// or NVLink domains), without links between sockets and GPUs (NUMA domains), and each rank alone. Cost: O(links).
+/// True when as much capacity leaves every node as enters it; then that holds for every set of nodes.
 template <class = void>
-[[nodiscard]] std::vector<partition> level_partitions(const topo::graph& g, const rank_network& r) {
-  std::vector<partition> found;
-  const auto is = [&](std::uint32_t v, topo::node_kind k) { return g.at(r.origin[v]).kind == k; };
-  const auto keep = [&](partition p) {
-    if (p.parts > 1 && (found.empty() || found.back().parts != p.parts) && add_up(r.net, p))
-      found.push_back(std::move(p));
+[[nodiscard]] bool is_balanced(const exact_network& net) {
+  std::vector<std::uint64_t> surplus(net.nodes, 0);  // modulo 2^64
+  for (const exact_network::arc& a : net.arcs) {
+    surplus[a.from] += static_cast<std::uint64_t>(a.units);
+    surplus[a.to] -= static_cast<std::uint64_t>(a.units);
+  }
+  return seq::all_of(surplus, [](std::uint64_t s) { return s == 0; });
+}
+
+/// The network with NVSwitches and the ranks that are linked to them made one node each.
+struct joined_network {
+  exact_network net{};
+  std::vector<std::int64_t> weight{};
+  std::vector<std::uint32_t> node_of{};  ///< per node of the original
+};
+template <class = void>
+[[nodiscard]] joined_network join_nvlink_domains(const topo::graph& g, const rank_network& r) {
+  std::vector<std::uint32_t> leader(r.net.nodes);
+  count_up(leader);
+  const auto find = [&](std::uint32_t i) {
+    while (leader[i] != i) i = leader[i] = leader[leader[i]];
+    return i;
   };
-  const auto every_arc = [](std::uint32_t) { return true; };
-  const auto no_core = [&](std::uint32_t v) { return !is(v, topo::node_kind::core_switch); };
-  const auto no_spine = [&](std::uint32_t v) { return no_core(v) && !is(v, topo::node_kind::spine); };
-  const auto no_leaf = [&](std::uint32_t v) { return no_spine(v) && !is(v, topo::node_kind::leaf); };
-  keep(components(r.net, r.weight, no_core, every_arc));
-  keep(components(r.net, r.weight, no_spine, every_arc));
-  keep(components(r.net, r.weight, no_leaf, every_arc));
-  // Inside a host: what hangs together under one host bridge, and what under one PCIe switch.
-  bool bridges = false;
-  for (const topo::node& x : g.nodes()) bridges = bridges || x.kind == topo::node_kind::cpu;
-  if (!bridges) {
-    keep(components(
-        r.net, r.weight, [&](std::uint32_t) { return false; }, every_arc));
-    return found;
+  const auto reduces = [&](std::uint32_t v) { return g.at(r.origin[v]).kind == topo::node_kind::nvswitch; };
+  for (const exact_network::arc& a : r.net.arcs)
+    if ((reduces(a.from) && (reduces(a.to) || r.weight[a.to] > 0)) || (reduces(a.to) && r.weight[a.from] > 0))
+      leader[find(a.from)] = find(a.to);
+  joined_network j;
+  j.node_of.assign(r.net.nodes, no_part);
+  std::vector<std::uint32_t> number(r.net.nodes, no_part);
+  for (std::uint32_t v = 0; v < r.net.nodes; ++v) {
+    std::uint32_t& n = number[find(v)];
+    if (n == no_part) {
+      n = j.net.nodes++;
+      j.weight.push_back(0);
+    }
+    j.node_of[v] = n;
+    if (r.weight[v] > 0) j.weight[n] = 1;
   }
-  const auto no_plane = [&](std::uint32_t v) { return no_leaf(v) && !is(v, topo::node_kind::nvswitch); };
-  keep(components(r.net, r.weight, no_plane, [&](std::uint32_t k) {
-    const exact_network::arc& a = r.net.arcs[k];
-    const bool sockets =
-        is(a.from, topo::node_kind::cpu) && is(a.to, topo::node_kind::cpu) && r.origin[a.from] != r.origin[a.to];
-    const bool gpus = is(a.from, topo::node_kind::gpu) && is(a.to, topo::node_kind::gpu);
-    return !sockets && !gpus;
-  }));
-  const auto no_cpu = [&](std::uint32_t v) { return no_plane(v) && !is(v, topo::node_kind::cpu); };
-  keep(components(r.net, r.weight, no_cpu, [&](std::uint32_t k) {
-    return !(is(r.net.arcs[k].from, topo::node_kind::gpu) && is(r.net.arcs[k].to, topo::node_kind::gpu));
-  }));
-  keep(components(
-      r.net, r.weight, [&](std::uint32_t) { return false; }, every_arc));
-  return found;
+  for (const exact_network::arc& a : r.net.arcs)
+    if (j.node_of[a.from] != j.node_of[a.to]) j.net.arcs.push_back({j.node_of[a.from], j.node_of[a.to], a.units});
+  return j;
 }
 
-/// Sums per part of a family.
-struct part_sums {
-  std::vector<std::int64_t> weight, out, in;
-};
 template <class = void>
-[[nodiscard]] part_sums sums_of(const rank_network& r, const partition& p) {
-  part_sums s;
-  s.weight.assign(p.parts, 0);
-  s.out.assign(p.parts, 0);
-  s.in.assign(p.parts, 0);
-  for (std::uint32_t v = 0; v < r.net.nodes; ++v)
-    if (p.part_of[v] != no_part) s.weight[p.part_of[v]] += r.weight[v];
-  for (const exact_network::arc& a : r.net.arcs) {
-    if (p.part_of[a.from] == p.part_of[a.to]) continue;
-    if (p.part_of[a.from] != no_part) s.out[p.part_of[a.from]] += a.units;
-    if (p.part_of[a.to] != no_part) s.in[p.part_of[a.to]] += a.units;
+[[nodiscard]] certificate certificate_of(const partition& p, bool proved) {
+  certificate c;
+  c.method = proved ? bound_method::best_partition : bound_method::level_partitions;
+  c.side = nodes_of_part(p, 0);
+  for (const auto& [v, set] : p.also)
+    if (set == 0) c.side.push_back(v);
+  c.part_of = p.part_of;
+  c.also = p.also;
+  c.parts = p.parts;
+  c.amount = 2 * (std::int64_t{p.parts} - 1);
+  c.units = p.narrow();
+  c.inward = p.in < p.out;
+  return c;
+}
+
+/// The worst family of a network with ranks at its weights.
+template <class = void>
+[[nodiscard]] result<certificate> family_certificate(const std::vector<partition>& levels, const exact_network& net,
+                                                     std::span<const std::int64_t> weight,
+                                                     const bound_options& options) {
+  partition best;
+  for (const partition& p : levels) {
+    if (p.narrow() == 0) return no_path();
+    if (p.tighter_than(best)) best = p;
   }
-  return s;
+  bool proved = options.effort > 0;
+  if (proved)
+    for (const bool inward : {false, true}) {
+      // The families by level win ties: they are easier to understand.
+      auto found = best_partition(net, weight, {.start = &best, .effort = options.effort, .inward = inward});
+      if (!found) return found.error();
+      proved = proved && found->proved;
+      if (found->tighter_than(best)) best = std::move(*found);
+      if (is_balanced(net)) break;
+    }
+  if (best.parts < 2) return certificate{};
+  if (best.narrow() == 0) return no_path();
+  return certificate_of(best, proved);
 }
 
-/// A cut or a family with the ratio that it proves: bandwidth_time = size * amount / (per * units * unit).
-struct certificate {
-  bound_method method = bound_method::nothing;
-  std::vector<std::uint32_t> side{};  ///< nodes of the network: one side of a cut, or the first part
-  std::uint32_t parts = 0;
-  std::int64_t amount = 0, per = 1, units = 1;
-  bool inward = false;  ///< what is counted flows into the side
+/// The one that asks for more time; the best of its kind only if the other is as well.
+[[nodiscard]] inline certificate worse_of(certificate family, certificate cut) {
+  const bool proved = cut.method == bound_method::best_cut && family.method != bound_method::level_partitions;
+  certificate c = cut.tighter_than(family) ? std::move(cut) : std::move(family);
+  if (!proved) c.method = c.parts > 1 ? bound_method::level_partitions : bound_method::level_cuts;
+  return c;
+}
 
-  [[nodiscard]] bool tighter_than(const certificate& o) const {
-    if (o.parts == 0) return true;
-    const double mine = static_cast<double>(amount) / static_cast<double>(per) / static_cast<double>(units);
-    const double theirs = static_cast<double>(o.amount) / static_cast<double>(o.per) / static_cast<double>(o.units);
-    return mine > theirs;
+template <class = void>
+[[nodiscard]] result<certificate> reduce_certificate(const topo::graph& g, const std::vector<partition>& levels,
+                                                     const rank_network& r, const bound_options& options) {
+  if (options.reduces == in_network::switches) return narrowest_certificate(levels, r, options.effort);
+  if (options.reduces == in_network::nothing) {
+    auto family = family_certificate(levels, r.net, r.weight, options);
+    if (!family || is_balanced(r.net)) return family;
+    // Where more enters than leaves, or less, a single cut can ask for more than the two sets that it makes.
+    auto cut = narrowest_certificate(levels, r, options.effort);
+    if (!cut) return cut;
+    return worse_of(std::move(*family), std::move(*cut));
   }
-};
-
-template <class = void>
-[[nodiscard]] std::vector<std::uint32_t> nodes_where(const std::vector<bool>& in, bool value) {
-  std::vector<std::uint32_t> found;
-  for (std::uint32_t v = 0; v < in.size(); ++v)
-    if (in[v] == value) found.push_back(v);
-  return found;
+  auto cut = narrowest_certificate(levels, r, options.effort);
+  if (!cut) return cut;
+  const joined_network j = join_nvlink_domains(g, r);
+  std::vector<partition> whole;  // families that leave every domain whole
+  for (const partition& p : levels) {
+    partition q{std::vector<std::uint32_t>(j.net.nodes, no_part), p.parts};
+    bool split = false;
+    for (std::uint32_t v = 0; v < r.net.nodes; ++v) {
+      std::uint32_t& part = q.part_of[j.node_of[v]];
+      split = split || (part != no_part && part != p.part_of[v]);
+      part = p.part_of[v];
+    }
+    if (!split && add_up(j.net, q)) whole.push_back(std::move(q));
+  }
+  std::int64_t ranks = 0;
+  for (const std::int64_t w : j.weight) ranks += w;
+  if (ranks < 2) return cut;
+  auto family = family_certificate(whole, j.net, j.weight, options);
+  if (!family) return family;
+  certificate c = worse_of(std::move(*family), std::move(*cut));
+  if (c.parts < 2) return c;
+  partition p{std::vector<std::uint32_t>(r.net.nodes)};
+  for (std::uint32_t v = 0; v < r.net.nodes; ++v) {
+    p.part_of[v] = c.part_of[j.node_of[v]];
+    for (const auto& [u, set] : c.also)
+      if (u == j.node_of[v]) p.also.push_back({v, set});
+  }
+  certificate lifted = certificate_of(p, true);
+  c.side = std::move(lifted.side);
+  c.part_of = std::move(lifted.part_of);
+  c.also = std::move(lifted.also);
+  return c;
 }
-template <class = void>
-[[nodiscard]] std::vector<std::uint32_t> nodes_of_part(const partition& p, std::uint32_t part) {
-  std::vector<std::uint32_t> found;
-  for (std::uint32_t v = 0; v < p.part_of.size(); ++v)
-    if (p.part_of[v] == part) found.push_back(v);
-  return found;
-}
 
-/// The worst cut around one part of one level, in either direction.
+/// Cuts around the levels and those that limit all-gather either way, with w (n - w) of n^2 pairs across a cut.
 template <class = void>
-[[nodiscard]] result<certificate> level_certificate(const topo::graph& g, const rank_network& r, const problem& q) {
+[[nodiscard]] result<certificate> exchange_certificate(const problem& q, const std::vector<partition>& levels,
+                                                       const rank_network& r, const bound_options& options) {
   const auto n = static_cast<std::int64_t>(q.ranks.size());
-  const std::uint32_t root = r.node_of[q.root.value];
-  certificate worst;
-  for (const partition& p : level_partitions(g, r)) {
-    const part_sums s = sums_of(r, p);
-    std::uint32_t part = no_part;
-    for (std::uint32_t k = 0; k < p.parts; ++k)
-      for (const bool inward : {false, true}) {
-        const std::int64_t w = s.weight[k];
-        certificate c{bound_method::level_cuts, {}, 1, 0, 1, inward ? s.in[k] : s.out[k], inward};
-        switch (q.collective) {
-          case collective_kind::all_gather:
-            c.amount = inward ? n - w : w;
-            c.per = n;
-            break;
-          case collective_kind::reduce_scatter:
-            c.amount = inward ? w : n - w;
-            c.per = n;
-            break;
-          case collective_kind::all_to_all:
-            c.amount = w * (n - w);
-            c.per = n;
-            break;
-          case collective_kind::broadcast: c.amount = inward != (p.part_of[root] == k) ? 1 : 0; break;
-          case collective_kind::reduce: c.amount = inward == (p.part_of[root] == k) ? 1 : 0; break;
-          case collective_kind::all_reduce: c.amount = 1; break;  // a sum must come out, its result go in
-        }
-        if (c.amount == 0) continue;
-        if (c.units == 0) return fail(errc::unavailable, "the graph has no path from some rank to another");
-        if (c.tighter_than(worst)) {
-          worst = std::move(c);
-          part = k;
-        }
-      }
-    if (part != no_part) worst.side = nodes_of_part(p, part);
+  auto worst = worst_level_cut(levels, r.net, r.weight, n,
+                               [&](const partition&, std::uint32_t, std::int64_t w, bool) { return w * (n - w); });
+  if (!worst || options.effort == 0) return worst;
+  for (const bool turned : {false, true}) {
+    auto d = shares_of(q, r, {});
+    if (!d) return d.error();
+    d->turned = turned;
+    auto cut = gather_certificate(*d, levels, r, options.effort);
+    if (!cut) return cut;
+    std::vector<bool> inside(r.net.nodes, false);
+    std::int64_t w = 0;
+    for (const std::uint32_t v : cut->side) {
+      inside[v] = true;
+      w += r.weight[v];
+    }
+    cut->amount = w * (n - w);
+    cut->per = n;
+    cut->method = bound_method::level_cuts;
+    const crossing around = crossing_of(r.net, inside);
+    cut->inward = around.in < around.out;
+    cut->units = cut->inward ? around.in : around.out;
+    if (cut->units > 0 && cut->tighter_than(*worst)) *worst = std::move(*cut);
+    if (is_balanced(r.net)) break;
   }
   return worst;
 }
@@ -157,146 +195,50 @@ template <class = void>
 template <class = void>
 [[nodiscard]] result<certificate> find_certificate(const problem& q, const rank_network& r,
                                                    const bound_options& options) {
-  const topo::graph& g = *q.graph;
-  const auto n = static_cast<std::int64_t>(q.ranks.size());
-  const std::uint64_t work = static_cast<std::uint64_t>(n) * r.net.arcs.size();
-  const bool search = work <= options.effort;
-
+  const collective_kind kind = q.collective;
+  const std::span<const std::uint64_t> shares = options.shares.empty() ? q.shares : options.shares;
   if (seq::all_of(q.ranks, [&](node_id v) { return v == q.ranks[0]; })) {
     if (r.memory_unknown) return certificate{};
-    const std::int64_t phases = q.collective == collective_kind::all_reduce ? 2 : 1;
+    const std::int64_t phases = kind == collective_kind::all_reduce ? 2 : 1;
     for (const exact_network::arc& a : r.net.arcs)
-      if (a.from == r.memory_in && a.to == r.memory_in + 1)
-        return certificate{bound_method::shared_memory, {a.from}, 1, phases * (n - 1), 1, a.units, false};
-  }
-  if (q.collective == collective_kind::all_reduce) {
-    partition best;
-    bound_method method = bound_method::level_partitions;
-    for (partition& p : level_partitions(g, r)) {
-      if (p.narrow() == 0) return fail(errc::unavailable, "the graph has no path from some rank to another");
-      if (p.tighter_than(best)) best = std::move(p);
-    }
-    if (search) {
-      auto forward = best_partition(r.net, r.weight);
-      if (!forward) return forward.error();
-      auto backward = best_partition(reversed(r.net), r.weight);
-      if (!backward) return backward.error();
-      std::swap(backward->out, backward->in);
-      method = bound_method::best_partition;
-      // The families by level win ties: they are easier to understand.
-      if (forward->tighter_than(best)) best = std::move(*forward);
-      if (backward->tighter_than(best)) best = std::move(*backward);
-    }
-    if (best.parts < 2) return certificate{};
-    if (best.narrow() == 0) return fail(errc::unavailable, "the graph has no path from some rank to another");
-    return certificate{method, nodes_of_part(best, 0), best.parts,        2 * (std::int64_t{best.parts} - 1),
-                       1,      best.narrow(),          best.in < best.out};
-  }
-
-  auto by_level = level_certificate(g, r, q);
-  if (!by_level || !search || q.collective == collective_kind::all_to_all) return by_level;
-  const bool turned = q.collective == collective_kind::reduce_scatter || q.collective == collective_kind::reduce;
-  const bool rooted = q.collective == collective_kind::broadcast || q.collective == collective_kind::reduce;
-  const exact_network& net = r.net;
-  auto cut = rooted ? worst_root_cut(turned ? reversed(net) : net, r.weight, r.node_of[q.root.value])
-                    : worst_gather_cut(turned ? reversed(net) : net, r.weight);
-  if (!cut) return cut.error();
-  std::int64_t inside = 0;
-  for (std::uint32_t v = 0; v < net.nodes; ++v)
-    if (cut->inside[v]) inside += r.weight[v];
-  const bool tell_inside = 2 * inside < n;  // the smaller side is told
-  certificate c{
-      bound_method::best_cut, nodes_where(cut->inside, tell_inside), 1, cut->weight, rooted ? 1 : n, cut->exit,
-      tell_inside == turned};
-  if (by_level->parts == 0 || c.tighter_than(*by_level)) return c;
-  by_level->method = bound_method::best_cut;  // as narrow as the best, and easier to understand
-  return by_level;
-}
-
-/// Least latency from `from` to the rank that is farthest, and that rank's node. Cost: O(links log links).
-///
-/// Stops after 50,000 nodes: then some rank is at least as far as the last of them, which is what is returned.
-template <CostModel M>
-[[nodiscard]] std::pair<double, node_id> farthest(const problem& q, const M& cost, node_id from) {
-  const topo::graph& g = *q.graph;
-  std::vector<double> away(g.node_count(), 1e300);
-  std::vector<std::pair<double, std::uint32_t>> heap{{0.0, from.value}};
-  const auto later = [](const auto& a, const auto& b) { return a.first > b.first; };
-  away[from.value] = 0;
-  std::size_t settled = 0;
-  while (!heap.empty()) {
-    std::pop_heap(heap.begin(), heap.end(), later);
-    const auto [distance, v] = heap.back();
-    heap.pop_back();
-    if (distance > away[v]) continue;
-    if (++settled > 50'000) {
-      for (const node_id r : q.ranks)
-        if (away[r.value] >= distance) return {distance, r};
-    }
-    for (const link_id e : g.out_links({v})) {
-      if (g.capacity(e).value <= 0) continue;
-      const double next = distance + cost.latency(g.at(e)).value;
-      const std::uint32_t u = g.head(e).value;
-      if (next < away[u]) {
-        away[u] = next;
-        heap.push_back({next, u});
-        std::push_heap(heap.begin(), heap.end(), later);
+      if (a.from == r.memory_in && a.to == r.memory_in + 1) {
+        certificate c;
+        c.method = bound_method::shared_memory;
+        c.side = {a.from};
+        c.parts = 1;
+        c.amount = phases * (static_cast<std::int64_t>(q.ranks.size()) - 1);
+        if (rooted(kind) && sharded(kind)) {  // only the root takes over from the others, or they from it
+          std::vector<std::uint64_t> whole(shares.begin(), shares.end());
+          if (whole.empty()) whole.assign(q.ranks.size(), 1);
+          auto d = shares_of(q, r, whole);  // only to check them
+          if (!d) return d.error();
+          std::int64_t common = 0, all = 0;
+          for (const std::uint64_t s : whole) {
+            common = common_divisor(common, static_cast<std::int64_t>(s));
+            all += static_cast<std::int64_t>(s);
+          }
+          c.per = all / common;
+          c.amount = c.per - static_cast<std::int64_t>(whole[q.root.value]) / common;
+          if (c.amount == 0) return certificate{};
+        }
+        c.units = a.units;
+        return c;
       }
-    }
   }
-  std::pair<double, node_id> far{0, from};
-  for (const node_id v : q.ranks)
-    if (away[v.value] < 1e300 && away[v.value] > far.first) far = {away[v.value], v};
-  return far;
-}
-
-template <class = void>
-[[nodiscard]] std::string tell(const problem& q, const rank_network& r, const certificate& c,
-                               bytes_per_second crossing) {
-  const topo::graph& g = *q.graph;
-  if (c.method == bound_method::shared_memory)
-    return plural(q.ranks.size(), "rank") + " on " + name_of(g, q.ranks[0]) + " take over " + std::to_string(c.amount) +
-           " times the array from each other, through memory at " + to_string(crossing);
-  std::vector<bool> inside(r.net.nodes, false);
-  for (const std::uint32_t v : c.side) inside[v] = true;
-  std::vector<std::uint32_t> members;
-  for (std::uint32_t k = 0; k < q.ranks.size(); ++k)
-    if (inside[r.node_of[k]]) members.push_back(k);
-  const std::string side = ranks_in_words(g, q.ranks, members);
-  if (c.parts > 1)
-    return "each byte crosses " + std::to_string(2 * (c.parts - 1)) + " times between " + std::to_string(c.parts) +
-           " sets (" + side + ", and so on); " + to_string(crossing) + (c.inward ? " lead into" : " leave") +
-           " them together";
-  std::size_t links = 0;
-  const char* kind = nullptr;
-  for (const topo::link& l : g.links())
-    if (l.capacity.value > 0 && inside[l.from.value] != inside[l.to.value] && inside[l.to.value] == c.inward) {
-      ++links;
-      kind = kind == nullptr || kind == topo::to_string(l.kind) ? topo::to_string(l.kind) : "";
-    }
-  const std::string through =
-      links == 0 ? std::string(" through memory at ")
-                 : " through " + (kind[0] == 0 ? "" : std::string(kind) + ' ').insert(0, std::to_string(links) + ' ') +
-                       (links == 1 ? "link of " : "links of ");
-  const auto n = q.ranks.size();
-  std::string what;
-  switch (q.collective) {
-    case collective_kind::all_gather:
-      what = std::to_string(c.amount) + " of " + std::to_string(n) +
-             (c.inward ? " shards must reach " : " shards must leave ");
-      break;
-    case collective_kind::reduce_scatter:
-      what = "sums for " + std::to_string(c.amount) + " of " + std::to_string(n) +
-             (c.inward ? " shards must reach " : " shards must leave ");
-      break;
-    case collective_kind::all_to_all:
-      what = c.inward ? "what others send must reach " : "what goes to others must leave ";
-      break;
-    case collective_kind::broadcast:
-    case collective_kind::reduce:
-    case collective_kind::all_reduce: what = c.inward ? "everything must reach " : "everything must leave "; break;
+  const std::vector<partition> levels = level_partitions(*q.graph, r);
+  if (kind == collective_kind::all_reduce) return reduce_certificate(*q.graph, levels, r, options);
+  if (kind == collective_kind::all_to_all) return exchange_certificate(q, levels, r, options);
+  if (kind == collective_kind::broadcast || kind == collective_kind::reduce)
+    return gather_certificate(spread_from(r, r.node_of[q.root.value], kind == collective_kind::reduce), levels, r,
+                              options.effort);
+  auto d = shares_of(q, r, shares);
+  if (!d) return d.error();
+  d->turned = kind == collective_kind::reduce_scatter || kind == collective_kind::scatter;
+  if (kind == collective_kind::gather || kind == collective_kind::scatter) {
+    d->receivers.assign(1, r.node_of[q.root.value]);
+    if (d->born[d->receivers[0]] == d->all) return certificate{};  // the root has all that anybody wants of it
   }
-  return what + side + through + to_string(crossing) + (links > 1 ? " together" : "");
+  return gather_certificate(*d, levels, r, options.effort);
 }
 
 }  // namespace detail
@@ -330,26 +272,43 @@ result<bound> lower_bound(const problem& p, const M& cost, const bound_options& 
   b.bandwidth_time = seconds{static_cast<double>(p.size.value) * share / b.crossing.value};
   const rational exact = rational{found->amount, found->per} / (rational{found->units} * net->net.unit);
   if (net->net.exact && exact.valid()) b.seconds_per_byte = exact;
+  const std::size_t nodes = p.graph->node_count();
   for (const std::uint32_t v : found->side)
-    if (v < p.graph->node_count()) b.side.push_back({v});
-  b.cut = detail::tell(p, *net, *found, b.crossing);
+    if (v < nodes) b.side.push_back({v});
+  b.cut = detail::tell(p, *net, *found, b.crossing, options.shares.empty() && p.shares.empty());
+  if (found->parts > 1) {
+    b.set_of = std::move(found->part_of);
+    b.set_of.resize(nodes);
+    for (const auto& [v, set] : found->also)
+      if (v < nodes) b.also_in.push_back({node_id{v}, set});
+  }
   if (p.size.value == 0) return b;
 
+  const detail::latency_network ways(*p.graph, cost);
+  if (ways.timeless()) {
+    b.time = b.at(p.size);
+    return b;
+  }
   // Latency: a message between far ranks, and one over the cut.
-  const node_id start = p.ranks[p.root.value];
-  const auto [first, far] = detail::farthest(p, cost, start);
+  const auto [first, far] = detail::farthest(p, ways, p.ranks[p.root.value]);
   b.latency_time = seconds{first};
-  if (p.graph->link_count() <= options.effort / 10 && p.collective != collective_kind::broadcast &&
-      p.collective != collective_kind::reduce)
-    b.latency_time = std::max(b.latency_time, seconds{detail::farthest(p, cost, far).first});
-  std::vector<bool> inside(p.graph->node_count(), false);
-  for (const node_id v : b.side) inside[v.value] = true;
-  double over = 1e300;
-  for (const topo::link& l : p.graph->links())
-    if (inside[l.from.value] != inside[l.to.value] && l.capacity.value > 0)
-      over = std::min(over, cost.latency(l).value);
-  if (over >= 1e300 || b.parts > 1) over = 0;
-  b.over = seconds{over};
+  if (p.graph->link_count() <= 400'000 && !rooted(p.collective))
+    b.latency_time = std::max(b.latency_time, seconds{detail::farthest(p, ways, far).first});
+  std::vector<std::uint32_t> set_of = b.set_of;
+  if (set_of.empty()) {
+    set_of.assign(nodes, 1);
+    for (const node_id v : b.side) set_of[v.value] = 0;
+  }
+  const bool inward = found->inward, family = found->parts > 1;
+  if (!b.also_in.empty()) {  // a link can leave one set of a switch and stay in another: nothing is claimed
+    b.time = b.at(p.size);
+    return b;
+  }
+  b.over = seconds{detail::crossing_latency(p, cost, ways, [&](const topo::link& l) {
+    const std::uint32_t from = set_of[l.from.value], to = set_of[l.to.value];
+    if (from == to) return false;
+    return family ? (inward ? to : from) != bound::no_set : (inward ? to : from) == 0;
+  })};
   b.time = b.at(p.size);
   return b;
 }

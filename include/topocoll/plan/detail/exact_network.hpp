@@ -19,6 +19,14 @@ namespace topocoll { inline namespace v0 { namespace plan { namespace detail {
 __extension__ using int128 = __int128;
 
 /// Greatest common divisor; 0 divides into everything. (<numeric> and <cmath> would cost 8,000 lines.)
+[[nodiscard]] constexpr int128 common_divisor_128(int128 a, int128 b) {
+  while (b != 0) {
+    const int128 rest = a % b;
+    a = b;
+    b = rest;
+  }
+  return a;
+}
 [[nodiscard]] constexpr std::int64_t common_divisor(std::int64_t a, std::int64_t b) {
   while (b != 0) {
     const std::int64_t rest = a % b;
@@ -66,17 +74,57 @@ void drop_copies(std::vector<double>& values) {
   seq::sort_unique(values);
 }
 
+/// Different rates as whole multiples of one unit.
+struct counted_rates {
+  struct counted {
+    double value;
+    std::int64_t units;
+  };
+  std::vector<counted> table{};  ///< by value
+  rational unit{1};              ///< bytes per second of one unit
+  bool exact = true;             ///< false: some rates were rounded up to whole bytes per second
+
+  /// Precondition: `value` was counted.
+  [[nodiscard]] std::int64_t of(double value) const {
+    return seq::lower_bound_by(table, value, &counted::value)->units;
+  }
+};
+/// Precondition: 0 <= each of `values` <= 9e15, ascending, no two alike.
+template <class = void>
+[[nodiscard]] counted_rates count_rates(std::vector<double> values) {
+  counted_rates r;
+  std::vector<rational> fractions;
+  std::int64_t common = 1;  // least common denominator
+  for (const double value : values) {
+    fractions.push_back(as_fraction(value));
+    const rational& f = fractions.back();
+    common = f.valid() && common <= 1'000'000 ? common / common_divisor(common, f.denominator()) * f.denominator()
+                                              : INT64_MAX;
+  }
+  r.exact = common <= 1'000'000;
+  for (std::size_t k = 0; k < values.size() && r.exact; ++k) {
+    const int128 units = int128{fractions[k].numerator()} * (common / fractions[k].denominator());
+    r.exact = units <= INT64_MAX / 2;  // exact, but too long: give up exactness
+    r.table.push_back({values[k], static_cast<std::int64_t>(units)});
+  }
+  if (!r.exact) {
+    r.table.clear();
+    for (const double value : values) r.table.push_back({value, round_up(value)});
+  }
+  std::int64_t divisor = 0;
+  for (const auto& c : r.table) divisor = common_divisor(divisor, c.units);
+  if (divisor == 0) divisor = 1;
+  for (auto& c : r.table) c.units /= divisor;
+  r.unit = rational{divisor, r.exact ? common : 1};
+  return r;
+}
+
 /// Counts the capacities `rate(link)` of a graph, exactly when they are fractions with small denominators.
 ///
 /// Otherwise they are rounded up to whole bytes per second, so that a cut never looks narrower than it is.
 /// @return `unsupported` for a capacity of 9e15 bytes per second or more. Cost: O(links log links).
 template <topo::LinkGraph G, class Rate>
 [[nodiscard]] result<exact_network> count_capacities(const G& graph, Rate rate) {
-  struct counted {
-    double value;
-    rational fraction;
-    std::int64_t units = 0;
-  };
   exact_network net;
   net.nodes = static_cast<std::uint32_t>(graph.node_count());
   std::vector<double> capacity(graph.link_count()), distinct;
@@ -95,38 +143,13 @@ template <topo::LinkGraph G, class Rate>
   }
   drop_copies(distinct);
 
-  std::vector<counted> table;
-  std::int64_t common = 1;  // least common denominator
-  for (const double value : distinct) {
-    const rational f = as_fraction(value);
-    table.push_back({value, f});
-    common = f.valid() && common <= 1'000'000 ? common / common_divisor(common, f.denominator()) * f.denominator()
-                                              : INT64_MAX;
-  }
-  net.exact = common <= 1'000'000;
-  std::int64_t divisor = 0;
-  for (counted& c : table) {
-    const int128 units =
-        net.exact ? int128{c.fraction.numerator()} * (common / c.fraction.denominator()) : int128{round_up(c.value)};
-    if (units > INT64_MAX / 2) {  // exact, but too long: give up exactness and start again with whole bytes
-      net.exact = false;
-      divisor = 0;
-      for (counted& d : table) {
-        d.units = round_up(d.value);
-        divisor = common_divisor(divisor, d.units);
-      }
-      break;
-    }
-    c.units = static_cast<std::int64_t>(units);
-    divisor = common_divisor(divisor, c.units);
-  }
-  if (divisor == 0) divisor = 1;
-  net.unit = rational{divisor, net.exact ? common : 1};
-
+  const counted_rates table = count_rates(std::move(distinct));
+  net.unit = table.unit;
+  net.exact = table.exact;
   for (std::uint32_t v = 0; v < net.nodes; ++v)
     for (const link_id e : graph.out_links({v})) {
-      const auto it = seq::lower_bound_by(table, capacity[e.value], &counted::value);
-      if (it->units > 0) net.arcs.push_back({v, graph.head(e).value, it->units / divisor});
+      const std::int64_t units = table.of(capacity[e.value]);
+      if (units > 0) net.arcs.push_back({v, graph.head(e).value, units});
     }
   return net;
 }
