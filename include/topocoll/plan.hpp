@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// All of plan/ that needs no optional library: collectives, bounds, schedules, proofs and prices.
+// All of plan/ that needs no optional library: collectives, bounds, schedules, proofs and prices; planners, models and studies are included by name.
 // Written by tests/lint/umbrellas.py.
 #include <topocoll/plan/bound.hpp>
+#include <topocoll/plan/bound_method.hpp>
 #include <topocoll/plan/choose.hpp>
 #include <topocoll/plan/collective.hpp>
 #include <topocoll/plan/cost.hpp>
-#include <topocoll/plan/explain.hpp>
+#include <topocoll/plan/explanation.hpp>
+#include <topocoll/plan/host_planners.hpp>
 #include <topocoll/plan/levels.hpp>
 #include <topocoll/plan/lower.hpp>
-#include <topocoll/plan/planners.hpp>
 #include <topocoll/plan/problem.hpp>
 #include <topocoll/plan/program.hpp>
 #include <topocoll/plan/proof.hpp>

@@ -17,6 +17,7 @@
 #include <topocoll/read/kfd.hpp>
 #include <topocoll/read/lldp.hpp>
 #include <topocoll/read/lspci.hpp>
+#include <topocoll/read/nccl_tests.hpp>
 #include <topocoll/read/nccl_topology.hpp>
 #include <topocoll/read/number.hpp>
 #include <topocoll/read/nvidia_smi_nvlink.hpp>

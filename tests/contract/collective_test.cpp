@@ -74,14 +74,18 @@ std::string check(C& comm, collective_kind kind, std::uint32_t root, std::uint64
                   bool in_place) {
   const std::uint32_t n = comm.size(), me = comm.rank().value;
   const std::uint64_t size = size_of(t).value;
-  const bool gathers = kind == collective_kind::all_gather, scatters = kind == collective_kind::reduce_scatter,
-             swaps = kind == collective_kind::all_to_all;
-  const std::uint64_t ins = (scatters || swaps ? n : 1) * count, outs = (gathers || swaps ? n : 1) * count;
+  const bool to_root = kind == collective_kind::gather, from_root = kind == collective_kind::scatter;
+  const bool gathers = kind == collective_kind::all_gather || to_root,
+             scatters = kind == collective_kind::reduce_scatter, swaps = kind == collective_kind::all_to_all;
+  const bool many_in = scatters || swaps || (from_root && me == root);
+  const bool many_out = kind == collective_kind::all_gather || swaps || (to_root && me == root);
+  const std::uint64_t ins = (many_in ? n : 1) * count, outs = (many_out ? n : 1) * count;
   std::vector<std::byte> in(ins * size), out(outs * size, std::byte{0xee}), want(outs * size, std::byte{0xee});
   const auto own = [&](std::uint32_t rank, std::uint64_t i) { return value(op, t, rank, i); };
   for (std::uint64_t i = 0; i < ins; ++i) put(in, t, i, own(me, i));
-  if (kind == collective_kind::broadcast && me != root) in.assign(in.size(), std::byte{0x55});  // must not be read
-  const bool has_output = kind != collective_kind::reduce || me == root;
+  if ((kind == collective_kind::broadcast || from_root) && me != root)
+    in.assign(in.size(), std::byte{0x55});  // must not be read
+  const bool has_output = (kind != collective_kind::reduce && !to_root) || me == root;
   for (std::uint64_t i = 0; i < outs && has_output; ++i) {
     double x = 0;
     if (gathers)
@@ -92,6 +96,8 @@ std::string check(C& comm, collective_kind kind, std::uint32_t root, std::uint64
       x = reduced(op, t, n, me * count + i);
     else if (kind == collective_kind::broadcast)
       x = own(root, i);
+    else if (from_root)
+      x = own(root, me * count + i);
     else
       x = reduced(op, t, n, i);
     put(want, t, i, x);
@@ -99,10 +105,12 @@ std::string check(C& comm, collective_kind kind, std::uint32_t root, std::uint64
   const std::vector<std::byte> before = in;
   const void* from = in.data();
   void* to = out.data();
-  if (in_place && gathers) {
+  if (in_place && (to_root || from_root) && me != root) {
+    // In place is a matter of the root alone: the others have one buffer anyway.
+  } else if (in_place && gathers) {
     std::copy(in.begin(), in.end(), out.begin() + static_cast<std::ptrdiff_t>(me * count * size));
     from = out.data() + me * count * size;
-  } else if (in_place && scatters) {
+  } else if (in_place && (scatters || from_root)) {
     to = in.data() + me * count * size;
   } else if (in_place) {
     from = to = in.data();
@@ -111,7 +119,7 @@ std::string check(C& comm, collective_kind kind, std::uint32_t root, std::uint64
   if (!done) return done.error().message();
   const std::string name = std::string(to_string(kind)) + " of " + std::to_string(count) + " " +
                            std::string(to_string(t)) + " " + std::string(to_string(op)) + (in_place ? " in place" : "");
-  if (!in_place && in != before) return name + " changed its input";
+  if ((!in_place || to_root || from_root) && in != before) return name + " changed its input";
   if (in_place && !has_output) return "";
   const auto* got = static_cast<const std::byte*>(to);
   for (std::uint64_t i = 0; i < outs; ++i)
@@ -141,7 +149,8 @@ TYPED_TEST_SUITE(collective_contract, kinds);
 
 constexpr collective_kind all_kinds[] = {collective_kind::all_reduce,     collective_kind::all_gather,
                                          collective_kind::reduce_scatter, collective_kind::broadcast,
-                                         collective_kind::reduce,         collective_kind::all_to_all};
+                                         collective_kind::reduce,         collective_kind::all_to_all,
+                                         collective_kind::gather,         collective_kind::scatter};
 
 TYPED_TEST(collective_contract, computes_for_every_number_of_ranks_and_odd_counts) {
   for (std::uint32_t n = 1; n <= 17; ++n) {

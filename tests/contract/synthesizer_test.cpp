@@ -42,7 +42,8 @@ TYPED_TEST_SUITE(synthesizer, planners, planner_names);
 
 constexpr collective_kind collectives[] = {collective_kind::all_reduce,     collective_kind::all_gather,
                                            collective_kind::reduce_scatter, collective_kind::broadcast,
-                                           collective_kind::reduce,         collective_kind::all_to_all};
+                                           collective_kind::reduce,         collective_kind::all_to_all,
+                                           collective_kind::gather,         collective_kind::scatter};
 
 std::vector<plan_test::cluster> machines() {
   std::vector<plan_test::cluster> all;
@@ -73,7 +74,7 @@ TYPED_TEST(synthesizer, answers_with_a_proved_plan_of_the_problem_or_says_why_no
         ++answers;
         EXPECT_EQ(made->collective, c);
         EXPECT_EQ(made->ranks, machine.gpus.size());
-        EXPECT_EQ(made->root, c == collective_kind::broadcast || c == collective_kind::reduce ? root : rank_id{0});
+        EXPECT_EQ(made->root, rooted(c) ? root : rank_id{0});
         EXPECT_EQ(made->name, this->planner.name());
         const auto proved = plan::verify(*made);
         EXPECT_TRUE(proved) << to_string(c) << " of " << size << " bytes among " << made->ranks << ": "

@@ -15,13 +15,17 @@ WITHOUT = {"app", "backend"}  # layers that are for programs, or for one vendor
 # What reads and writes other tools' files is included by those who have such files, one by one or by discover/files.hpp.
 FOREIGN_LAYERS = {"read", "integrate"}
 FOREIGN = re.compile(r"^discover/\w+_(graph|file)\.hpp$")
+# What searches for plans on irregular machines, studies a plan or prices what other libraries do is dear to include and needed
+# by few: those include it by name, too.
+ON_REQUEST = re.compile(r"^plan/(planners|pack|packing|synth/packed|explain|overlay_svg|busbw_chart|replan|symmetry|certif\w+|"
+                        r"check\w*|fair_share|flow_\w+|levelled_\w+|library_model|nccl_\w+|calibrate\w*)\.hpp$")
 OFFERS = {
     "core": "numbers with units, ids, results, findings, deadlines",
     "io": "files, sockets, tables, shared libraries",
     "read": "parsers of other people's texts",
     "topo": "the graph of nodes and links, its paths, cuts and groups",
     "discover": "sources that turn a machine, a file or a description into a graph",
-    "plan": "collectives, bounds, schedules, proofs and prices",
+    "plan": "collectives, bounds, schedules, proofs and prices; planners, models and studies are included by name",
     "exec": "transports, memory and communicators that run a plan",
     "integrate": "formats and plug-in structures of other libraries and schedulers",
     "probe": "measuring pairs and groups, and judging them",
@@ -40,7 +44,7 @@ def wanted(all_headers):
     layers = {}
     for name in all_headers:
         layer = name.split("/")[0]
-        if FOREIGN.match(name):
+        if FOREIGN.match(name) or ON_REQUEST.match(name):
             continue
         if "/" in name and "/detail/" not in name and layer not in WITHOUT and not sources.components(name, all_headers):
             layers.setdefault(layer, []).append(name)
@@ -70,6 +74,7 @@ def self_test():
     assert "io/xml.hpp" not in good["io.hpp"] and "topo.hpp" not in good
     formats = wanted({"read/a.hpp": "", "discover/a_graph.hpp": "", "discover/b.hpp": ""})
     assert "read.hpp" not in formats["topocoll.hpp"] and "a_graph" not in formats["discover.hpp"]
+    assert "pack" not in wanted({"plan/pack.hpp": "", "plan/bound.hpp": ""})["plan.hpp"]
     sources.self_test("umbrellas", [
         ("missing header", complaints({**good, "core/new.hpp": ""}), complaints(good)),
         ("opt-in header", complaints({**good, "io/b.hpp": "#include <nlohmann/json.hpp>\n"}), complaints(good)),

@@ -12,7 +12,7 @@ TEST(program, explains_itself_and_each_command) {
   TOPOCOLL_NEEDS_PROGRAM();
   const auto top = programs::run({"--help"});
   EXPECT_EQ(top.code, 0);
-  for (const char* command : {"topo", "plan", "preflight", "bench"}) {
+  for (const char* command : {"topo", "plan", "export", "order", "preflight", "bench", "calibrate"}) {
     EXPECT_NE(top.out.find(command), std::string::npos) << command;
     const auto a = programs::run({command, "--help"});
     EXPECT_EQ(a.code, 0) << command;

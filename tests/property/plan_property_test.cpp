@@ -26,7 +26,8 @@ using plan::schedule;
 
 constexpr collective_kind collectives[] = {collective_kind::all_reduce,     collective_kind::all_gather,
                                            collective_kind::reduce_scatter, collective_kind::broadcast,
-                                           collective_kind::reduce,         collective_kind::all_to_all};
+                                           collective_kind::reduce,         collective_kind::all_to_all,
+                                           collective_kind::gather,         collective_kind::scatter};
 constexpr algorithm algorithms[] = {algorithm::ring,        algorithm::recursive, algorithm::doubling, algorithm::tree,
                                     algorithm::double_tree, algorithm::direct,    algorithm::one_shot};
 
@@ -72,6 +73,12 @@ void expect_sound(const schedule& made, std::span<const std::uint64_t> elements,
   EXPECT_EQ(loads_of(plan::traffic(made)), loads_of(programs));
   for (const std::uint64_t count : elements)
     EXPECT_EQ(plan_test::second_opinion(programs, count, seed), "") << count << " elements";
+  // The same programs, but shards of all sizes.
+  if (!plan::sharded(made.collective) || made.collective == collective_kind::all_to_all) return;
+  dice random(seed);
+  std::vector<std::uint64_t> counts;
+  for (std::uint32_t r = 0; r < made.ranks; ++r) counts.push_back(random(4) == 0 ? 0 : random(2 * made.chunks() + 3));
+  EXPECT_EQ(plan_test::second_opinion(programs, 0, seed, counts), "") << testing::PrintToString(counts);
 }
 
 std::string title(collective_kind c, algorithm a, std::uint32_t n, std::uint32_t slices) {
@@ -111,7 +118,7 @@ TEST(flat_plans, are_proved_and_right_for_many_ranks) {
         const auto proved = plan::verify(std::span<const plan::program>(programs));
         ASSERT_TRUE(proved) << proved.error().what;
         EXPECT_EQ(loads_of(plan::traffic(*made)), loads_of(programs));
-        EXPECT_EQ(plan_test::oracle(programs, {elements[0], n % 2 == 0, n % 3 == 0, n}).run(), "");
+        EXPECT_EQ(plan_test::oracle(programs, {elements[0], n % 2 == 0, n % 3 == 0, n, {}}).run(), "");
         if (HasFatalFailure() || HasNonfatalFailure()) return;
       }
 }
@@ -148,7 +155,7 @@ TEST(hierarchical_plans, are_proved_and_right_on_any_shape) {
     random_machine m = draw(random);
     for (const collective_kind c :
          {collective_kind::all_reduce, collective_kind::all_gather, collective_kind::reduce_scatter,
-          collective_kind::broadcast, collective_kind::reduce}) {
+          collective_kind::broadcast, collective_kind::reduce, collective_kind::gather, collective_kind::scatter}) {
       plan::hierarchical planner;
       if (random(2) == 0)
         planner = {.in_box = stages[random(3)], .on_rail = stages[random(3)], .across = stages[random(3)], .slices = 0};
@@ -183,7 +190,8 @@ TEST(hardware_order, gives_sound_rings_and_trees_on_any_shape) {
       if (const auto made = plan::ring{.order = plan::ring_order::hardware}.synthesize(q))
         expect_sound(*made, elements, seed);
       else
-        EXPECT_EQ(c, collective_kind::all_to_all) << made.error().what;
+        EXPECT_TRUE(c == collective_kind::all_to_all || c == collective_kind::gather || c == collective_kind::scatter)
+            << made.error().what;
       if (const auto made = plan::binary_tree{}.synthesize(q))
         expect_sound(*made, elements, seed);
       else
@@ -265,7 +273,7 @@ TEST(verifier, objects_whenever_a_damaged_plan_goes_wrong) {
   for (std::uint32_t seed = 1; seed <= 4000; ++seed) {
     dice random(seed);
     const std::uint32_t n = 2 + random(6);
-    const collective_kind c = collectives[random(6)];
+    const collective_kind c = collectives[random(std::size(collectives))];
     const algorithm a = algorithms[random(7)];
     if (!stage_exists(c, a)) continue;
     const schedule made = plan::flat_schedule(c, n, rank_id{random(n)}, a, {.slices = 1 + random(2)}).value();

@@ -102,7 +102,7 @@ class bench_board {
       r.iterations = s.iterations;
       r.type = static_cast<dtype>(s.type);
       r.op = static_cast<reduce_op>(s.op);
-      if (c.collective == collective_kind::broadcast || c.collective == collective_kind::reduce) r.root = c.root;
+      if (rooted(c.collective)) r.root = c.root;
       r.ranks = ranks;
       r.plan = s.plan;
       r.out_of_place.time = {s.out_time};

@@ -15,9 +15,13 @@
 #include <topocoll/core/units_text.hpp>
 #include <topocoll/discover/generate/order.hpp>
 #include <topocoll/io/file.hpp>
+#include <topocoll/io/json.hpp>
+#include <topocoll/plan/busbw_chart.hpp>
 #include <topocoll/plan/choose.hpp>
 #include <topocoll/plan/codec.hpp>
 #include <topocoll/plan/explain.hpp>
+#include <topocoll/plan/model_codec.hpp>
+#include <topocoll/plan/overlay_svg.hpp>
 #include <topocoll/plan/planners.hpp>
 #include <CLI/CLI.hpp>
 
@@ -43,7 +47,7 @@ namespace detail {
 struct plan_options {
   topology_input input;
   rank_placement placement;
-  std::string collective = "all_reduce", size = "64M", sizes, algorithm, output;
+  std::string collective = "all_reduce", size = "64M", sizes, algorithm, output, svg, chart, model;
   std::uint32_t root = 0;
   bool json = false, brief = false, explain = false;
 };
@@ -62,18 +66,55 @@ struct plan_options {
               "write packed, scattered, round_robin or random:SEED with a number");
 }
 
-/// "1K:1G", "64M": the sizes that a word names, doubling.
-[[nodiscard]] inline result<std::vector<bytes>> sizes_of(const std::string& word) {
+/// First and last of the sizes that are compared.
+struct size_span {
+  bytes first{}, last{};
+};
+/// "1K:1G", "64M": the sizes that a word names.
+[[nodiscard]] inline result<size_span> sizes_of(const std::string& word) {
   const auto colon = word.find(':');
   const auto first = parse_bytes(word.substr(0, colon));
   if (!first) return first.error();
   const auto last = colon == std::string::npos ? first : parse_bytes(word.substr(colon + 1));
   if (!last) return last.error();
-  auto sizes = plan::doubling_sizes(*first, *last);
-  if (sizes.empty())
+  if (first->value == 0 || *first > *last)
     return fail(errc::invalid_argument, "'" + word + "' names no sizes",
                 "write the smaller size first, above 0: 1K:1G");
-  return sizes;
+  return size_span{*first, *last};
+}
+
+/// Prices of links, and of GPU libraries, as a model file says, or as they are built in.
+struct plan_prices {
+  plan::alpha_beta links;
+  plan::model_constants library{};
+};
+[[nodiscard]] inline result<plan_prices> prices_of(const std::string& file, bool on_gpus) {
+  if (file.empty()) return plan_prices{on_gpus ? plan::alpha_beta{} : plan::alpha_beta::host()};
+  const auto text = io::read_file(file);
+  if (!text) return text.error();
+  const auto constants = plan::model_from_json(*text, file);
+  if (!constants) return constants.error();
+  const auto document = io::parse_json(*text, file);
+  if (!document) return document.error();
+  if (io::find_field(*document, on_gpus ? "constants" : "host") == nullptr)
+    return fail(errc::invalid_argument,
+                file + (on_gpus ? " has no constants of GPU libraries, but the ranks sit on GPUs"
+                                : " has no figures of processes of one host, but the ranks sit on no GPUs"));
+  if (on_gpus) return plan_prices{plan::alpha_beta::from(*constants), *constants};
+  const auto host = plan::host_model_from_json(*text, file);
+  if (!host) return host.error();
+  return plan_prices{*host, *constants};
+}
+
+/// A file that is written once everything is known.
+struct plan_file {
+  std::string path, text;
+};
+/// Writes all or says which one could not be written.
+[[nodiscard]] inline result<void> write_all(const std::vector<plan_file>& files) {
+  for (const plan_file& f : files)
+    if (const auto written = io::write_file(f.path, f.text); !written) return written.error();
+  return {};
 }
 
 /// Chooses, explains and writes as text; everything of the command that can fail for a reason other than its options.
@@ -81,14 +122,17 @@ struct plan_options {
   const auto collective = parse_collective(o.collective);
   if (!collective)
     return fail(errc::invalid_argument, "'" + o.collective + "' is not a collective",
-                "take one of all_reduce, all_gather, reduce_scatter, broadcast, reduce, all_to_all");
+                "take one of all_reduce, all_gather, reduce_scatter, broadcast, reduce, all_to_all, gather, scatter");
   const auto size = parse_bytes(o.size);
   if (!size) return size.error();
-  std::vector<bytes> sizes;
+  std::optional<size_span> sizes;
   if (!o.sizes.empty()) {
-    auto wished = sizes_of(o.sizes);
+    const auto wished = sizes_of(o.sizes);
     if (!wished) return wished.error();
-    sizes = std::move(*wished);
+    sizes = *wished;
+    if (!o.chart.empty() && sizes->first == sizes->last)
+      return fail(errc::invalid_argument, "a chart of one size has nothing to show",
+                  "write two sizes, the smaller first: --sizes 1K:1G");
   }
 
   const auto g = read_topology(o.input);
@@ -106,26 +150,39 @@ struct plan_options {
                                             std::to_string(p.ranks.size()) + " ranks");
 
   const bool on_gpus = g->at(p.ranks[0]).kind == topo::node_kind::gpu;
-  plan::simulator<plan::alpha_beta> prices(*g, on_gpus ? plan::alpha_beta{} : plan::alpha_beta::host());
+  const auto model = prices_of(o.model, on_gpus);
+  if (!model) return model.error();
+  plan::simulator<plan::alpha_beta> prices(*g, model->links);
   plan::choose_options options;
   options.only = o.algorithm;
   return plan::with_planners_for(p.rank_count(), [&](const auto&... planners) -> result<std::string> {
     auto made = plan::choose(prices, p, options, planners...);
     if (!made) return made.error();
     constexpr std::uint32_t quick = 4096;  // ranks for which a map of sizes is drawn without being asked
-    if (sizes.empty() && !o.json && !o.brief && p.rank_count() <= quick && p.rank_count() > 1)
-      sizes = plan::doubling_sizes(bytes{std::uint64_t{1} << 10U}, bytes{std::uint64_t{1} << 30U});
-    std::vector<plan::selection> map;
-    if (!sizes.empty()) {
-      auto found = plan::crossovers(prices, p, made->limit, sizes, options, planners...);
+    if (!sizes && p.rank_count() > 1 && (!o.chart.empty() || (!o.json && !o.brief && p.rank_count() <= quick)))
+      sizes = size_span{{std::uint64_t{1} << 10U}, {std::uint64_t{1} << 30U}};
+    plan::size_map map;
+    if (sizes) {
+      auto found = plan::winners(prices, p, made->limit, sizes->first, sizes->last, options, planners...);
       if (!found) return found.error();
       map = std::move(*found);
     }
-    const auto why = plan::explain(prices, p, *made, map);
+    plan::explain_options how;
+    how.constants = model->library;
+    const auto why = plan::explain(prices, p, *made, std::move(map), how);
     if (!why) return why.error();
-    if (!o.output.empty())
-      if (const auto written = io::write_file(o.output, plan::to_json(made->best())); !written) return written.error();
-    return o.json ? plan::to_json(*why) : plan::to_text(*why, o.brief);
+    // Everything is made before anything is written.
+    std::vector<plan_file> files;
+    if (!o.output.empty()) files.push_back({o.output, plan::to_json(made->best())});
+    if (!o.svg.empty()) files.push_back({o.svg, plan::overlay_svg(p, made->best(), made->price(), prices.cost())});
+    if (!o.chart.empty()) {
+      const auto chart = plan::busbw_chart_of(p, *why, model->library);
+      if (!chart) return chart.error();
+      files.push_back({o.chart, plan::to_svg(*chart)});
+    }
+    std::string text = o.json ? plan::to_json(*why) : plan::to_text(*why, o.brief);
+    if (const auto written = write_all(files); !written) return written.error();
+    return text;
   });
 }
 
@@ -168,12 +225,13 @@ inline int run_plan(std::span<const std::string_view> args, sink out, sink err) 
       ->type_name("SPEC")
       ->allow_extra_args(false);
   cli.add_option("--collective", o.collective,
-                 "all_reduce (default), all_gather, reduce_scatter, broadcast, reduce, all_to_all")
+                 "all_reduce (default), all_gather, reduce_scatter, broadcast, reduce, all_to_all, gather, scatter")
       ->type_name("NAME");
   cli.add_option("--size", o.size,
                  "bytes of the whole array, as nccl-tests counts them (default 64M; K, M and G are binary)")
       ->type_name("BYTES");
-  cli.add_option("--sizes", o.sizes, "sizes for the table of cheapest plans, doubling; 1K:1G when the answer is text")
+  cli.add_option("--sizes", o.sizes,
+                 "sizes for which the cheapest plans are told; 1K:1G when the answer is text or a chart")
       ->type_name("FIRST:LAST");
   cli.add_option("--ranks", o.placement.ranks, "number of ranks: the first GPUs; without GPUs, processes (default 4)")
       ->type_name("N");
@@ -190,6 +248,13 @@ inline int run_plan(std::span<const std::string_view> args, sink out, sink err) 
   auto* brief = cli.add_flag("--brief", o.brief, "the plan, its price, the bound and the bottleneck only");
   auto* json = cli.add_flag("--json", o.json, "the explanation as JSON, schema topocoll.explanation/1");
   cli.add_option("--output", o.output, "also write the plan to this file: JSON, schema topocoll.plan/1")
+      ->type_name("FILE");
+  cli.add_option("--svg", o.svg, "also draw the plan on the topology: what links carry, who sends to whom, trees (SVG)")
+      ->type_name("FILE");
+  cli.add_option("--chart", o.chart,
+                 "also draw predicted busbw against size: plans that win somewhere, the bound, library models (SVG)")
+      ->type_name("FILE");
+  cli.add_option("--model", o.model, "prices as 'topocoll calibrate' wrote them: JSON, schema topocoll.model/1")
       ->type_name("FILE");
   cli.add_option("--root-dir", o.input.root, "root of the file system that 'live' reads, for containers")
       ->type_name("DIR");

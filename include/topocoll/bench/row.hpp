@@ -11,6 +11,7 @@
 #include <topocoll/core/units.hpp>
 #include <topocoll/exec/dtype.hpp>
 #include <topocoll/plan/collective.hpp>
+#include <topocoll/plan/program.hpp>
 
 namespace topocoll { inline namespace v0 { namespace bench {
 
@@ -23,11 +24,11 @@ struct timing {
 /// One line. Bandwidths follow from size, time and ranks, so they are functions and cannot contradict them.
 struct row {
   collective_kind collective = collective_kind::all_reduce;
-  bytes size{};             ///< of the whole array: for all-gather and reduce-scatter the sum of all ranks' parts
-  std::uint64_t count = 0;  ///< elements: of the buffer, or per rank for all-gather and reduce-scatter
+  bytes size{};             ///< of the whole array: for the sharded collectives the sum of all ranks' parts
+  std::uint64_t count = 0;  ///< elements: of the buffer, or per rank for the sharded collectives
   dtype type = dtype::float32;
   reduce_op op = reduce_op::sum;
-  std::optional<rank_id> root;  ///< for broadcast and reduce
+  std::optional<rank_id> root;  ///< for the rooted collectives
   std::uint32_t ranks = 1;
   std::uint64_t iterations = 0;
   std::string plan;  ///< name of the plan that ran
@@ -49,16 +50,12 @@ struct row {
 /// part per rank, and what does not divide is left off.
 [[nodiscard]] constexpr std::uint64_t count_of(collective_kind k, bytes size, dtype type, std::uint32_t ranks) {
   const std::uint64_t elements = size.value / size_of(type).value;
-  const bool parts =
-      k == collective_kind::all_gather || k == collective_kind::reduce_scatter || k == collective_kind::all_to_all;
-  return parts && ranks > 0 ? elements / ranks : elements;
+  return plan::sharded(k) && ranks > 0 ? elements / ranks : elements;
 }
 
 /// The size that `count` elements really have: count_of's inverse, without what was left off.
 [[nodiscard]] constexpr bytes size_of_count(collective_kind k, std::uint64_t count, dtype type, std::uint32_t ranks) {
-  const bool parts =
-      k == collective_kind::all_gather || k == collective_kind::reduce_scatter || k == collective_kind::all_to_all;
-  return {count * size_of(type).value * (parts ? ranks : 1)};
+  return {count * size_of(type).value * (plan::sharded(k) ? ranks : 1)};
 }
 
 /// How sizes go from the first to the last.

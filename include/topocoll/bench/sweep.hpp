@@ -97,8 +97,7 @@ class sweep {
     r.size = size_of_count(config_.collective, r.count, config_.type, n);
     r.type = config_.type;
     r.op = config_.op;
-    if (config_.collective == collective_kind::broadcast || config_.collective == collective_kind::reduce)
-      r.root = config_.root;
+    if (rooted(config_.collective)) r.root = config_.root;
     r.ranks = n;
     r.iterations = config_.iterations;
     r.plan = plan_.empty() ? built_in(r.count) : plan_;
@@ -121,7 +120,10 @@ class sweep {
     return comm_.plan_for(config_.collective, config_.root, count, config_.type);
   }
 
-  /// Buffers of a call: in place, all-gather reads from its shard of the output and reduce-scatter writes to its shard of the input.
+  [[nodiscard]] bool is_root() const { return comm_.rank() == config_.root; }
+
+  /// Buffers of a call: in place, all-gather and the root of a gather read from their shard of the output, reduce-scatter and
+  /// the root of a scatter write to their shard of the input.
   struct buffers {
     std::byte* in;
     std::byte* out;
@@ -131,8 +133,13 @@ class sweep {
     const std::size_t part = static_cast<std::size_t>(count * width());
     const std::size_t shard = comm_.rank().value * part;
     const std::size_t whole = part * comm_.size();
-    switch (config_.collective) {
+    const auto is = config_.collective;
+    if ((is == collective_kind::gather || is == collective_kind::scatter) && !is_root())
+      return {in_.data(), out_.data(), part, part};  // the other ranks have one buffer, whatever the root does
+    switch (is) {
+      case collective_kind::gather:
       case collective_kind::all_gather: return {in_place ? out_.data() + shard : in_.data(), out_.data(), part, whole};
+      case collective_kind::scatter:
       case collective_kind::reduce_scatter:
         return {in_.data(), in_place ? in_.data() + shard : out_.data(), whole, part};
       case collective_kind::all_to_all: return {in_.data(), out_.data(), whole, whole};  // has no form in place
@@ -175,11 +182,8 @@ class sweep {
     std::uint64_t wrong = 0;
     for (std::uint64_t i = 0; i < config_.checked; ++i) {
       const pattern data(config_.collective, config_.type, config_.op, comm_.size(), config_.root, i + 1);
-      if (!in_place) std::fill_n(b.out, b.out_size, std::byte{0xff});
-      // In place the input is filled last: it lies inside the output.
-      if (in_place && config_.collective == collective_kind::all_gather)
-        std::fill_n(b.out, b.out_size, std::byte{0xff});
-      const bool reads = config_.collective != collective_kind::broadcast || comm_.rank() == config_.root;
+      std::fill_n(b.out, b.out_size, std::byte{0xff});  // before the input, which may share it in place
+      const bool reads = input_of(config_.collective, is_root()) != region::nothing;
       if (reads)
         data.fill(comm_.rank(), std::span(b.in, b.in_size));
       else

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Collectives on the buffers of a group of ranks.
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <iterator>
@@ -16,6 +17,7 @@
 #include <topocoll/core/result.hpp>
 #include <topocoll/core/units.hpp>
 #include <topocoll/exec/detail/agreement.hpp>
+#include <topocoll/exec/detail/exchange.hpp>
 #include <topocoll/exec/detail/plan_store.hpp>
 #include <topocoll/exec/dtype.hpp>
 #include <topocoll/exec/executor.hpp>
@@ -56,10 +58,12 @@ struct communicator_options {
 /// ranks, and kept. A failure while data move breaks the group: every rank's call fails with the first cause, and so
 /// does every later call. `invalid_argument` is found before anything moves, on the rank that made the mistake; the
 /// others wait for it. One thread at a time uses a communicator, but for `abort`. Counts are 64-bit; for the sharded
-/// collectives (all_gather, reduce_scatter, all_to_all) they are per rank. A count of zero is fine and moves nothing.
+/// collectives (all_gather, reduce_scatter, gather, scatter, all_to_all) they are per rank. A count of zero is fine and
+/// moves nothing.
 ///
-/// In place: `in` and `out` are the same memory; for all_gather `in` is the rank's own shard of `out`, for
-/// reduce_scatter `out` is the rank's own shard of `in`. Other overlaps are refused. all_to_all has no form in place.
+/// In place: `in` and `out` are the same memory; for all_gather, and for gather on the root, `in` is the rank's own shard
+/// of `out`; for reduce_scatter, and for scatter on the root, `out` is the rank's own shard of `in`. The other ranks of a
+/// gather or scatter have one buffer anyway. Other overlaps are refused. all_to_all has no form in place.
 template <Transport T, MemorySpace M = host_memory>
 class communicator {
  public:
@@ -150,6 +154,32 @@ class communicator {
     return run(collective_kind::reduce, root, in, out, count, type, options);
   }
 
+  /// On the root: out := in of rank 0, in of rank 1, …, size() times as many elements as `in`; `out` is not used
+  /// elsewhere, and may be empty there.
+  template <ElementRange In, ElementRange Out>
+  [[nodiscard]] result<void> gather(const In& in, Out&& out, rank_id root, const call_options& options = {}) {
+    if (rank() == root && std::size(out) != std::size(in) * size())
+      return sizes_differ("gather", std::size(in), std::size(out));
+    return run(collective_kind::gather, root, read(in), write(out), std::size(in), type<In, Out>(), options);
+  }
+  [[nodiscard]] result<void> gather(const void* in, void* out, std::uint64_t count, dtype type, rank_id root,
+                                    const call_options& options = {}) {
+    return run(collective_kind::gather, root, in, out, count, type, options);
+  }
+
+  /// out := this rank's shard of `in` of the root, which has size() times as many elements; `in` is not used elsewhere, and
+  /// may be empty there.
+  template <ElementRange In, ElementRange Out>
+  [[nodiscard]] result<void> scatter(const In& in, Out&& out, rank_id root, const call_options& options = {}) {
+    if (rank() == root && std::size(in) != std::size(out) * size())
+      return sizes_differ("scatter", std::size(in), std::size(out));
+    return run(collective_kind::scatter, root, read(in), write(out), std::size(out), type<In, Out>(), options);
+  }
+  [[nodiscard]] result<void> scatter(const void* in, void* out, std::uint64_t count, dtype type, rank_id root,
+                                     const call_options& options = {}) {
+    return run(collective_kind::scatter, root, in, out, count, type, options);
+  }
+
   /// Shard j of `in` goes to rank j, which puts it at shard rank() of its `out`.
   template <ElementRange In, ElementRange Out>
   [[nodiscard]] result<void> all_to_all(const In& in, Out&& out, const call_options& options = {}) {
@@ -162,12 +192,97 @@ class communicator {
     return run(collective_kind::all_to_all, {}, in, out, count, type, options);
   }
 
+  // Shards of unequal size: `counts` has the elements of every rank's shard, 0 or more, and is the same on all ranks. A list
+  // that differs on some rank is found before data move, and costs one exchange of 8 bytes between all pairs whenever it is
+  // not that of the last such call of the collective. In place as above.
+
+  /// out := the shards of all ranks, one after the other; `in` has counts[rank()] elements.
+  template <ElementRange In, ElementRange Out>
+  [[nodiscard]] result<void> all_gather_v(const In& in, Out&& out, std::span<const std::uint64_t> counts,
+                                          const call_options& options = {}) {
+    return run_v(collective_kind::all_gather, {}, in, out, counts, options);
+  }
+  /// out := the sum's shard of this rank, counts[rank()] elements; `in` has the elements of all shards.
+  template <ElementRange In, ElementRange Out>
+  [[nodiscard]] result<void> reduce_scatter_v(const In& in, Out&& out, std::span<const std::uint64_t> counts,
+                                              const call_options& options = {}) {
+    return run_v(collective_kind::reduce_scatter, {}, in, out, counts, options);
+  }
+  /// On the root: out := the shards of all ranks, one after the other; `out` is not used elsewhere.
+  template <ElementRange In, ElementRange Out>
+  [[nodiscard]] result<void> gather_v(const In& in, Out&& out, std::span<const std::uint64_t> counts, rank_id root,
+                                      const call_options& options = {}) {
+    return run_v(collective_kind::gather, root, in, out, counts, options);
+  }
+  /// out := this rank's shard of `in` of the root; `in` is not used elsewhere.
+  template <ElementRange In, ElementRange Out>
+  [[nodiscard]] result<void> scatter_v(const In& in, Out&& out, std::span<const std::uint64_t> counts, rank_id root,
+                                       const call_options& options = {}) {
+    return run_v(collective_kind::scatter, root, in, out, counts, options);
+  }
+  /// Any of them, for programs that choose at run time.
+  /// @return `invalid_argument` also for a collective that is none of the four, or as many counts as there are no ranks
+  [[nodiscard]] result<void> run_v(collective_kind kind, rank_id root, const void* in, void* out,
+                                   std::span<const std::uint64_t> counts, dtype type,
+                                   const call_options& options = {}) {
+    if (!plan::sharded(kind) || kind == collective_kind::all_to_all)
+      return fail(errc::invalid_argument, std::string(to_string(kind)) + " has no shards whose counts could differ");
+    if (auto ok = detail::check_buffers(kind, rank().value, size(), root.value, in, out, counts, type); !ok) return ok;
+    const deadline until = deadline::in(options.timeout);
+    const detail::plan_store::request asked{type, options.op, detail::mark_of(counts), number_};
+    if (auto same = plans_.agree_on_counts(transport_, kind, root.value, counts, asked, until); !same) {
+      ++number_;
+      return same;
+    }
+    const std::uint64_t most = *std::max_element(counts.begin(), counts.end());
+    std::uint64_t all = 0;
+    for (const std::uint64_t c : counts) all += c;
+    if (all == most * size()) return run(kind, root, in, out, most, type, options);
+    auto plan = plans_.find(transport_, kind, root.value, size_of(type) * all, asked, until);
+    call c = call_of(in, out, most, type, options, number_++);
+    if (!plan) return std::move(plan).error();
+    c.digest = (*plan)->digest;
+    c.counts = counts;
+    // The pieces of all shards together are not larger than a window.
+    if ((*plan)->windowable && options_.window.value != 0)
+      c.window = std::max<std::uint64_t>(
+          1, static_cast<std::uint64_t>(static_cast<double>(options_.window.value) /
+                                        static_cast<double>(size_of(type).value * all) * static_cast<double>(most)));
+    return executor_.run(transport_, (*plan)->program, c, until);
+  }
+
+  /// Part j of `in`, send_counts[j] elements, goes to rank j; `out` gets receive_counts[j] elements from each rank j. Parts
+  /// lie one after the other in the order of the ranks. What a rank expects and what its peer sends must agree: where they do
+  /// not, the receiver says so in a `mismatch` before it uses the data, and the group is broken. One message per pair.
+  template <ElementRange In, ElementRange Out>
+  [[nodiscard]] result<void> all_to_all_v(const In& in, Out&& out, std::span<const std::uint64_t> send_counts,
+                                          std::span<const std::uint64_t> receive_counts,
+                                          const call_options& options = {}) {
+    const auto sum = [](std::span<const std::uint64_t> counts) {
+      std::uint64_t all = 0;
+      for (const std::uint64_t c : counts) all += c;
+      return all;
+    };
+    if (std::size(in) != sum(send_counts) || std::size(out) != sum(receive_counts))
+      return sizes_differ("all_to_all_v", std::size(in), std::size(out));
+    return all_to_all_v(read(in), write(out), send_counts, receive_counts, type<In, Out>(), options);
+  }
+  [[nodiscard]] result<void> all_to_all_v(const void* in, void* out, std::span<const std::uint64_t> send_counts,
+                                          std::span<const std::uint64_t> receive_counts, dtype type,
+                                          const call_options& options = {}) {
+    if (auto ok = detail::check_exchange(rank().value, size(), in, out, send_counts, receive_counts, type); !ok)
+      return ok;
+    const detail::exchange what{
+        static_cast<const std::byte*>(in), static_cast<std::byte*>(out), send_counts, receive_counts, type, number_++};
+    return detail::run_exchange(memory(), transport_, what, deadline::in(options.timeout));
+  }
+
   /// Returns when every rank has called it. ceil(log2 n) messages per rank.
   [[nodiscard]] result<void> barrier(const call_options& options = {}) {
     return detail::barrier(transport_, number_++, deadline::in(options.timeout));
   }
 
-  /// Any of them, for programs that choose at run time. `root` only matters for broadcast and reduce.
+  /// Any of them, for programs that choose at run time. `root` only matters for the rooted ones.
   [[nodiscard]] result<void> run(collective_kind kind, rank_id root, const void* in, void* out, std::uint64_t count,
                                  dtype type, const call_options& options = {}) {
     if (auto ok = detail::check_buffers(kind, rank().value, size(), root.value, in, out, count, type); !ok) return ok;
@@ -177,13 +292,7 @@ class communicator {
     auto plan = plans_.find(transport_, kind, root.value, array_size(kind, count, type),
                             {type, options.op, count, number}, until);
     if (!plan) return std::move(plan).error();
-    call c;
-    c.input = static_cast<const std::byte*>(in);
-    c.output = static_cast<std::byte*>(out);
-    c.count = count;
-    c.type = type;
-    c.op = options.op;
-    c.number = number;
+    call c = call_of(in, out, count, type, options, number);
     c.digest = (*plan)->digest;
     c.window =
         (*plan)->windowable ? options_.window.value / size_of(type).value / (plan::sharded(kind) ? size() : 1) : 0;
@@ -197,6 +306,31 @@ class communicator {
   communicator(T transport, const communicator_options& options, M memory)
       : transport_(std::move(transport)), executor_(std::move(memory)), options_(options) {}
 
+  [[nodiscard]] static call call_of(const void* in, void* out, std::uint64_t count, dtype type,
+                                    const call_options& options, std::uint32_t number) {
+    call c;
+    c.input = static_cast<const std::byte*>(in);
+    c.output = static_cast<std::byte*>(out);
+    c.count = count;
+    c.type = type;
+    c.op = options.op;
+    c.number = number;
+    return c;
+  }
+  template <ElementRange In, ElementRange Out>
+  [[nodiscard]] result<void> run_v(collective_kind kind, rank_id root, const In& in, Out& out,
+                                   std::span<const std::uint64_t> counts, const call_options& options) {
+    std::uint64_t all = 0;
+    for (const std::uint64_t c : counts) all += c;
+    const bool is_root = rank() == root;
+    const auto fits = [&](region part, std::size_t given) {
+      return part == region::nothing || counts.size() != size() ||  // which is for `check_buffers` to tell
+             given == (part == region::whole ? all : counts[rank().value]);
+    };
+    if (!fits(input_of(kind, is_root), std::size(in)) || !fits(output_of(kind, is_root), std::size(out)))
+      return sizes_differ(std::string(to_string(kind)) + "_v", std::size(in), std::size(out));
+    return run_v(kind, root, read(in), write(out), counts, type<In, Out>(), options);
+  }
   [[nodiscard]] bytes array_size(collective_kind kind, std::uint64_t count, dtype type) const {
     return size_of(type) * count * (plan::sharded(kind) ? size() : 1);
   }

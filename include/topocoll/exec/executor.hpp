@@ -57,15 +57,15 @@ class prepared_program {
   std::vector<outgoing> out_;
   std::vector<incoming> in_;
   std::vector<std::uint32_t> finished_;
+  std::vector<std::uint64_t> starts_, window_starts_;  // of unequal shards: in the whole array, and in one window of it
 };
 
 /// One call of a collective on one rank.
 struct call {
   const std::byte* input =
-      nullptr;  ///< what this rank holds: its shard for all_gather; unused where the rank has no input
-  std::byte* output =
-      nullptr;              ///< what this rank gets: its shard for reduce_scatter; unused where the rank gets nothing
-  std::uint64_t count = 0;  ///< elements of the buffer, or per rank for the sharded collectives
+      nullptr;  ///< what this rank brings, `input_of`: its shard for all_gather and gather; unused where it is nothing
+  std::byte* output = nullptr;  ///< what this rank gets, `output_of`: its shard for reduce_scatter and scatter
+  std::uint64_t count = 0;      ///< elements of the buffer, or per rank for the sharded collectives
   dtype type = dtype::float32;
   reduce_op op = reduce_op::sum;
   std::uint32_t number = 0;  ///< of this call among all of the group: ranks must agree
@@ -73,6 +73,9 @@ struct call {
   /// Most elements of the buffer (or of a shard) that are worked on at once; 0 for all. Pieces of a large buffer stay
   /// in the caches from the first read to the last write. Ranks must agree, and all their programs be `windowable`.
   std::uint64_t window = 0;
+  /// Elements of every rank's shard where they differ; then `count` is the largest of them. Empty: all are `count`. Only
+  /// for the sharded collectives, but not for all_to_all. Ranks must agree. Borrowed.
+  std::span<const std::uint64_t> counts{};
 };
 
 /// Runs programs, and owns the scratch memory that they need, which grows and is kept.
@@ -93,7 +96,7 @@ class executor {
   ///
   /// Channels go on independently: a step starts as soon as the steps that it waits for have finished and its channel
   /// has started those before it.
-  /// @return `invalid_argument` if program and transport do not belong together, `unsupported` if the program needs
+  /// @return `invalid_argument` if program, transport or counts do not belong together, `unsupported` if the program needs
   ///          more channels than the transport has, or what the transport reports, with step, stage and call added
   template <Transport T>
   [[nodiscard]] result<void> run(T& transport, prepared_program& program, const call& what, deadline until);

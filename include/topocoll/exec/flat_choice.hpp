@@ -34,7 +34,9 @@ struct flat_choice {
       return {algorithm::recursive};
     case collective_kind::reduce_scatter: return {up_to(128) || ranks <= 4 ? algorithm::direct : algorithm::ring};
     case collective_kind::all_gather:
-    case collective_kind::all_to_all: return {algorithm::direct};
+    case collective_kind::all_to_all:
+    case collective_kind::gather:
+    case collective_kind::scatter: return {algorithm::direct};
     case collective_kind::broadcast: return {up_to(128) ? algorithm::tree : algorithm::ring};
     case collective_kind::reduce: return {up_to(64) ? algorithm::tree : algorithm::ring};
   }

@@ -39,9 +39,9 @@ class pattern {
 
   /// Counts the wrong elements of rank `r`'s output.
   ///
-  /// @param output  what the collective gave to `r`: for all-gather and all-to-all the whole array, for reduce-scatter one
-  ///                shard; not looked at for a reduce on another rank than the root (0 is returned)
-  /// Precondition: for all-gather and all-to-all the elements divide evenly among the ranks.
+  /// @param output  what the collective gave to `r` (`output_of`): the whole array, or its shard for reduce-scatter and
+  ///                scatter; not looked at for a reduce or gather on another rank than the root (0 is returned)
+  /// Precondition: for all-gather, gather and all-to-all the elements divide evenly among the ranks.
   [[nodiscard]] std::uint64_t wrong(rank_id r, std::span<const std::byte> output) const {
     switch (what_) {
       case collective_kind::all_reduce: return differing(reduced(), output, 0, tolerance());
@@ -51,8 +51,11 @@ class pattern {
         return differing(reduced(), output, r.value * per_rank, tolerance());
       }
       case collective_kind::broadcast: return differing(table_of(root_), output, 0, 0);
+      case collective_kind::scatter: return differing(table_of(root_), output, r.value * (output.size() / width()), 0);
+      case collective_kind::gather:
       case collective_kind::all_gather:
       case collective_kind::all_to_all: {
+        if (what_ == collective_kind::gather && r != root_) return 0;
         const std::size_t shard = output.size() / ranks_;
         std::uint64_t bad = 0;
         for (std::uint32_t from = 0; from < ranks_; ++from)

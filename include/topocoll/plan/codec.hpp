@@ -42,4 +42,5 @@ template <class = void>
 
 }}}  // namespace topocoll::v0::plan
 
+#include <topocoll/plan/detail/codec_explanation.hpp>
 #include <topocoll/plan/detail/codec_json.hpp>

@@ -3,12 +3,14 @@
 // What is to be planned, and what a planner offers.
 #include <concepts>
 #include <cstdint>
+#include <string>
 #include <string_view>
 #include <vector>
 #include <topocoll/core/ids.hpp>
 #include <topocoll/core/result.hpp>
 #include <topocoll/core/units.hpp>
 #include <topocoll/plan/collective.hpp>
+#include <topocoll/plan/program.hpp>
 #include <topocoll/plan/schedule.hpp>
 #include <topocoll/topo/graph.hpp>
 
@@ -23,9 +25,29 @@ struct problem {
   bytes size{};
   std::vector<node_id> ranks;  ///< rank r sits on node ranks[r]; only its length counts without a graph
   rank_id root{};              ///< for the rooted collectives
+  /// Shards of unequal size: one number per rank, in any unit, not all 0 (they are shares of `size`). Empty: equal. For
+  /// all_gather, reduce_scatter, gather and scatter. Plans work for shards of any size; shares decide what they cost, which
+  /// is best, and how planners that look at rates divide the work.
+  std::vector<std::uint64_t> shares{};
 
   [[nodiscard]] std::uint32_t rank_count() const { return static_cast<std::uint32_t>(ranks.size()); }
 };
+
+/// Whether the shares of a problem can be meant: none, or one per rank of a collective that has such shards.
+template <class = void>
+[[nodiscard]] result<void> check_shares(const problem& q) {
+  if (q.shares.empty()) return {};
+  if (!sharded(q.collective) || q.collective == collective_kind::all_to_all)
+    return fail(errc::invalid_argument,
+                std::string(to_string(q.collective)) + " has no shards that could differ in size");
+  if (q.shares.size() != q.ranks.size())
+    return fail(errc::invalid_argument, std::to_string(q.shares.size()) + " shares were given for " +
+                                            std::to_string(q.ranks.size()) + " ranks");
+  std::uint64_t any = 0;
+  for (const std::uint64_t s : q.shares) any |= s;
+  if (any == 0) return fail(errc::invalid_argument, "the shares of all ranks are 0");
+  return {};
+}
 
 /// A planner. Implemented by the types in `plan/synth/`.
 ///

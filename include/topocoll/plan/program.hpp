@@ -3,6 +3,7 @@
 // What one rank does, as data: steps of sends, receives, reductions and copies on pieces of buffers.
 #include <compare>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 #include <topocoll/core/ids.hpp>
@@ -68,7 +69,7 @@ struct program {
   collective_kind collective = collective_kind::all_reduce;
   std::uint32_t ranks = 1;
   rank_id rank{};
-  rank_id root{};                   ///< for broadcast and reduce
+  rank_id root{};                   ///< for broadcast, reduce, gather and scatter
   std::uint32_t chunks = 1;         ///< of the whole array; a multiple of `ranks` for the sharded collectives
   std::uint32_t scratch_cells = 0;  ///< each as large as the largest chunk
   std::uint32_t channels = 1;
@@ -79,24 +80,36 @@ struct program {
 
 /// How an array of `count` elements is cut into the chunks of a program.
 ///
-/// All-reduce, broadcast and reduce: the array is the buffer, one unit. All-gather, reduce-scatter and all-to-all: the
-/// array is the concatenation of `ranks` shards of equal count, each a unit, and chunk c lies in shard
-/// c / (chunks / ranks). In every unit all chunks have ceil(elements / chunks) elements until the unit is used up: one
-/// chunk may be shorter and those after it are empty. So chunks that follow each other in scratch cells of size
-/// `largest()` are contiguous there too.
+/// All-reduce, broadcast and reduce: the array is the buffer, one unit. The sharded collectives (`sharded`): the
+/// array is the concatenation of `ranks` shards, each a unit, and chunk c lies in shard c / (chunks / ranks). In every
+/// unit all chunks have ceil(elements / chunks) elements until the unit is used up: one chunk may be shorter and those
+/// after it are empty. So where shards are of equal count, chunks that follow each other in scratch cells of size
+/// `largest()` are contiguous there too. Where they are not, a cell may be longer than what lies in it, so operations on
+/// several chunks are carried out chunk by chunk (see `piece_of`), each chunk a message of its own.
 struct chunk_grid {
-  std::uint64_t elements_per_unit = 0;
+  std::uint64_t elements_per_unit = 0;  ///< of the largest unit
   std::uint32_t chunks_per_unit = 1;
+  /// First element of every unit, and the number of elements in the whole array; borrowed. Empty: units are equal.
+  std::span<const std::uint64_t> starts{};
 
-  /// Elements of a full chunk.
-  [[nodiscard]] constexpr std::uint64_t largest() const {
-    return elements_per_unit / chunks_per_unit + (elements_per_unit % chunks_per_unit != 0 ? 1 : 0);
-  }
+  [[nodiscard]] constexpr bool even() const { return starts.empty(); }
+  /// Elements of a full chunk of the largest unit.
+  [[nodiscard]] constexpr std::uint64_t largest() const { return full_chunk(elements_per_unit); }
   /// First element of chunk c; `begin(chunks)` is the number of elements in the whole array.
   [[nodiscard]] constexpr std::uint64_t begin(std::uint32_t c) const {
     const std::uint64_t unit = c / chunks_per_unit;
+    if (!even()) {
+      if (unit + 1 >= starts.size()) return starts.back();
+      const std::uint64_t size = starts[unit + 1] - starts[unit], before = c % chunks_per_unit * full_chunk(size);
+      return starts[unit] + (before < size ? before : size);
+    }
     const std::uint64_t ahead = c % chunks_per_unit * largest();
     return unit * elements_per_unit + (ahead < elements_per_unit ? ahead : elements_per_unit);
+  }
+
+ private:
+  [[nodiscard]] constexpr std::uint64_t full_chunk(std::uint64_t unit) const {
+    return unit / chunks_per_unit + (unit % chunks_per_unit != 0 ? 1 : 0);
   }
 };
 
@@ -111,20 +124,48 @@ struct extent {
 /// Where slice `s` of operation `o` (its `from` or its `to`) lies in its buffer. `first` counts from the start of the
 /// whole array for input and output, also on a rank that holds only its own shard; from the start of scratch for scratch.
 /// Both ends of a message get the same `count`; it is 0 when the data have fewer elements than chunks.
+/// Precondition: the slice has one chunk, or the grid is even.
 [[nodiscard]] constexpr extent extent_of(const chunk_grid& grid, const op& o, const slice& s) {
   const std::uint64_t count = grid.begin(o.chunk + s.count) - grid.begin(o.chunk);
   return {s.where == buffer::scratch ? s.first * grid.largest() : grid.begin(s.first), count};
 }
 
+/// In how many pieces an operation on `count` chunks is carried out: one, or one per chunk where units are unequal.
+[[nodiscard]] constexpr std::uint32_t pieces_of(const chunk_grid& grid, const op& o) {
+  if (grid.even()) return 1;
+  return o.kind == op_kind::receive ? o.to.count : o.from.count;
+}
+/// Piece i of an operation: the operation itself, or its i-th chunk. Precondition: i < pieces_of(grid, o).
+[[nodiscard]] constexpr op piece_of(const chunk_grid& grid, op o, std::uint32_t i) {
+  if (grid.even()) return o;
+  o.chunk += i;
+  for (slice* s : {&o.from, &o.to}) {
+    s->first += i;
+    s->count = s->count == 0 ? 0 : 1;
+  }
+  return o;
+}
+
 /// True when the array of this collective is a concatenation of one shard per rank.
 [[nodiscard]] constexpr bool sharded(collective_kind k) {
-  return k == collective_kind::all_gather || k == collective_kind::reduce_scatter || k == collective_kind::all_to_all;
+  return k == collective_kind::all_gather || k == collective_kind::reduce_scatter || k == collective_kind::all_to_all ||
+         k == collective_kind::gather || k == collective_kind::scatter;
 }
 
 /// Grid of a program for `elements` elements: of the buffer, or per rank for the sharded collectives.
 [[nodiscard]] constexpr chunk_grid grid_of(collective_kind k, std::uint32_t ranks, std::uint32_t chunks,
                                            std::uint64_t elements) {
   return {elements, sharded(k) ? chunks / ranks : chunks};
+}
+/// The same for shards of unequal size; only for the sharded collectives, but not for all_to_all, whose pairs differ.
+/// @param starts  first element of every rank's shard, ascending, and the number of elements of all; borrowed
+template <class = void>
+[[nodiscard]] constexpr chunk_grid grid_of(std::uint32_t chunks, std::span<const std::uint64_t> starts) {
+  const auto ranks = static_cast<std::uint32_t>(starts.size() - 1);
+  std::uint64_t largest = 0;
+  for (std::uint32_t r = 0; r < ranks; ++r)
+    if (starts[r + 1] - starts[r] > largest) largest = starts[r + 1] - starts[r];
+  return {largest, chunks / ranks, starts};
 }
 
 }}}  // namespace topocoll::v0::plan

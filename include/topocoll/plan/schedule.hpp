@@ -149,7 +149,7 @@ struct way {
 struct schedule {
   collective_kind collective = collective_kind::all_reduce;
   std::uint32_t ranks = 1;
-  rank_id root{};            ///< for broadcast and reduce
+  rank_id root{};            ///< for the rooted collectives
   std::string name;          ///< planner and variant, for people; not part of the digest
   std::uint32_t units = 1;   ///< per slice; a multiple of `ranks` for the sharded collectives
   std::uint32_t slices = 1;  ///< 1 to max_slices; slice s runs on channel s

@@ -2,6 +2,7 @@
 #pragma once
 // Who sends how much to whom, round by round: what prices and drawings need of a schedule.
 #include <cstdint>
+#include <span>
 #include <vector>
 #include <topocoll/core/ids.hpp>
 #include <topocoll/plan/schedule.hpp>
@@ -12,7 +13,7 @@ namespace topocoll { inline namespace v0 { namespace plan {
 struct transfer {
   rank_id from{};
   rank_id to{};
-  std::uint64_t chunks = 0;    ///< of the whole array (`schedule::chunks()` of them)
+  std::uint64_t chunks = 0;    ///< of the whole array (`traffic_unit` of them)
   std::uint32_t messages = 1;  ///< in how many pieces, per slice
   std::uint32_t way = 0;       ///< 0: as routing says; k: by `schedule::ways[k-1]`
 
@@ -30,9 +31,17 @@ struct round {
 
 /// Rounds of a schedule, without lowering it for every rank. The sum of `repeat` times `chunks` is exactly what the
 /// programs send.
-/// Precondition: the schedule passes `validate`. Cost: O(ranks) per round; rings, chains and repeated rounds are folded.
+/// @param shares  sizes of the shards where they differ, one per rank, as in `problem::shares`; empty: equal. Then every
+///                chunk counts as often as the share of its owner says, and what is empty is not sent.
+/// Preconditions: the schedule passes `validate`; `traffic_unit` is not 0.
+/// Cost: O(ranks) per round; rings, chains and repeated rounds are folded where shards are equal.
 template <class = void>
-[[nodiscard]] std::vector<round> traffic(const schedule& plan);
+[[nodiscard]] std::vector<round> traffic(const schedule& plan, std::span<const std::uint64_t> shares = {});
+
+/// How many of the chunks that `traffic` counts the whole array has: `schedule::chunks()` where shards are equal; 0 when the
+/// number does not fit into 63 bits.
+template <class = void>
+[[nodiscard]] std::uint64_t traffic_unit(const schedule& plan, std::span<const std::uint64_t> shares = {});
 
 }}}  // namespace topocoll::v0::plan
 

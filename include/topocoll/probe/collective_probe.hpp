@@ -85,6 +85,8 @@ template <class = void>
     case collective_kind::reduce_scatter: written = s / n; break;
     case collective_kind::broadcast: read = s / n; break;  // one rank reads, all write; per rank on average
     case collective_kind::reduce: written = s / n; break;
+    case collective_kind::gather:
+    case collective_kind::scatter: read = written = s / n; break;  // each reads or writes its shard, one rank the whole
   }
   memory_limit limit;
   limit.time = seconds{n * (read + written) / (2 * copy.value)};
@@ -165,12 +167,10 @@ template <class = void>
   const bool parts = plan::sharded(point.collective);
   const std::uint64_t elements = point.size.value / sizeof(float);
   const std::uint64_t count = parts ? elements / n : elements;
-  const std::uint64_t in_count =
-      point.collective == collective_kind::reduce_scatter || point.collective == collective_kind::all_to_all ? count * n
-                                                                                                             : count;
-  const std::uint64_t out_count =
-      point.collective == collective_kind::all_gather || point.collective == collective_kind::all_to_all ? count * n
-                                                                                                         : count;
+  const bool is_root = comm.rank() == rank_id{0};
+  const std::uint64_t whole = parts ? count * n : count;
+  const std::uint64_t in_count = input_of(point.collective, is_root) == region::whole ? whole : count;
+  const std::uint64_t out_count = output_of(point.collective, is_root) == region::whole ? whole : count;
   const huge_buffer in(std::max<std::uint64_t>(in_count * sizeof(float), 4096));
   const huge_buffer out(std::max<std::uint64_t>(out_count * sizeof(float), 4096));
   if (in.size() == 0 || out.size() == 0)

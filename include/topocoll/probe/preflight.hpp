@@ -18,7 +18,7 @@
 #include <topocoll/core/units_text.hpp>
 #include <topocoll/plan/choose.hpp>
 #include <topocoll/plan/cost.hpp>
-#include <topocoll/plan/planners.hpp>
+#include <topocoll/plan/host_planners.hpp>
 #include <topocoll/probe/collective_probe.hpp>
 #include <topocoll/probe/cores.hpp>
 #include <topocoll/probe/expectation.hpp>

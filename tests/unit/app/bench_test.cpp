@@ -57,12 +57,18 @@ TEST(run_bench, prints_the_table_of_nccl_tests) {
   EXPECT_NE(a.out.find("# Avg bus bandwidth    : "), std::string::npos) << a.out;
 }
 
-TEST(run_bench, knows_the_five_collectives) {
-  for (const char* kind : {"all_reduce", "all_gather", "reduce_scatter", "broadcast", "reduce"}) {
+TEST(run_bench, knows_the_collectives_of_nccl_tests) {
+  for (const char* kind : {"all_reduce", "all_gather", "reduce_scatter", "broadcast", "reduce", "gather", "scatter"}) {
     const answer a = run({kind, "--ranks", "3", "-b", "1000", "-e", "1000", "-n", "1"});
     EXPECT_EQ(a.code, 0) << kind << a.err;
     EXPECT_NE(a.out.find("0 OK"), std::string::npos) << kind;
   }
+}
+
+TEST(run_bench, shows_the_root_and_whole_size_of_a_gather) {
+  const answer a = run({"gather", "--ranks", "3", "-b", "1024", "-e", "1024", "-n", "1", "-r", "2"});
+  EXPECT_EQ(a.code, 0) << a.err;
+  EXPECT_NE(a.out.find("\n        1020            85     float    none       2 "), std::string::npos) << a.out;
 }
 
 TEST(run_bench, writes_only_json_to_standard_output_when_asked) {

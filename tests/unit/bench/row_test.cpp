@@ -37,6 +37,8 @@ TEST(count_of, cuts_the_array_for_the_collectives_with_a_part_per_rank) {
   EXPECT_EQ(bench::count_of(tc::collective_kind::all_gather, 1024_B, tc::dtype::float32, 3), 85U);
   EXPECT_EQ(bench::count_of(tc::collective_kind::reduce_scatter, 8_B, tc::dtype::float64, 3), 0U);
   EXPECT_EQ(bench::size_of_count(tc::collective_kind::all_gather, 85, tc::dtype::float32, 3), 1020_B);
+  EXPECT_EQ(bench::count_of(tc::collective_kind::gather, 1024_B, tc::dtype::float32, 3), 85U);
+  EXPECT_EQ(bench::size_of_count(tc::collective_kind::scatter, 85, tc::dtype::float32, 3), 1020_B);
   EXPECT_EQ(bench::size_of_count(tc::collective_kind::broadcast, 85, tc::dtype::float32, 3), 340_B);
 }
 
@@ -48,6 +50,10 @@ TEST(row, computes_bandwidths_as_nccl_tests_does) {
   r.out_of_place.time = 100_ms;
   EXPECT_DOUBLE_EQ(r.algbw(r.out_of_place).value, 1e10);
   EXPECT_DOUBLE_EQ(r.busbw(r.out_of_place).value, 1.75e10);  // 2 (n-1) / n
+  for (const auto kind : {tc::collective_kind::gather, tc::collective_kind::scatter}) {
+    r.collective = kind;
+    EXPECT_DOUBLE_EQ(r.busbw(r.out_of_place).value, 0.875e10);  // (n-1) / n
+  }
   r.in_place.time = {};
   EXPECT_EQ(r.algbw(r.in_place).value, 0);
 }

@@ -48,7 +48,8 @@ bench::sweep_config quick(tc::collective_kind kind) {
 TEST(sweep, measures_every_collective_with_right_data_in_and_out_of_place) {
   for (const auto kind :
        {tc::collective_kind::all_reduce, tc::collective_kind::all_gather, tc::collective_kind::reduce_scatter,
-        tc::collective_kind::broadcast, tc::collective_kind::reduce})
+        tc::collective_kind::broadcast, tc::collective_kind::reduce, tc::collective_kind::gather,
+        tc::collective_kind::scatter, tc::collective_kind::all_to_all})
     for (const std::uint32_t ranks : {1U, 2U, 3U, 5U}) {
       const auto rows = swept(ranks, quick(kind));
       ASSERT_TRUE(rows) << rows.error().message();

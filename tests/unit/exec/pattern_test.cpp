@@ -114,6 +114,30 @@ TEST(pattern, of_reduce_looks_at_the_root_only) {
   EXPECT_EQ(p.wrong({1}, nonsense), 1000U);
 }
 
+TEST(pattern, of_gather_wants_every_shard_at_the_root) {
+  const tc::pattern p(tc::collective_kind::gather, tc::dtype::int32, tc::reduce_op::sum, 3, {1});
+  data all;
+  for (std::uint32_t r = 0; r < 3; ++r) {
+    const data d = input(p, tc::dtype::int32, r, 500);
+    all.insert(all.end(), d.begin(), d.end());
+  }
+  EXPECT_EQ(p.wrong({1}, all), 0U);
+  std::swap_ranges(all.begin(), all.begin() + 2000, all.begin() + 4000);
+  EXPECT_GT(p.wrong({1}, all), 500U);
+  EXPECT_EQ(p.wrong({0}, all), 0U);  // who has no output has no wrong one
+}
+
+TEST(pattern, of_scatter_wants_the_own_shard_of_the_root) {
+  const tc::pattern p(tc::collective_kind::scatter, tc::dtype::int32, tc::reduce_op::sum, 3, {2});
+  const data whole = input(p, tc::dtype::int32, 2, 1500), other = input(p, tc::dtype::int32, 0, 1500);
+  for (std::uint32_t r = 0; r < 3; ++r) {
+    const data shard(whole.begin() + r * 2000, whole.begin() + (r + 1) * 2000);
+    EXPECT_EQ(p.wrong({r}, shard), 0U);
+    EXPECT_GT(p.wrong({(r + 1) % 3}, shard), 250U);
+    EXPECT_GT(p.wrong({r}, data(other.begin() + r * 2000, other.begin() + (r + 1) * 2000)), 250U);
+  }
+}
+
 TEST(pattern, of_all_to_all_wants_what_each_rank_meant_for_this_one) {
   constexpr std::uint32_t ranks = 4;
   constexpr std::uint64_t each = 100;

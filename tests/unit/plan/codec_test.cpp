@@ -18,7 +18,8 @@ namespace {
 
 constexpr collective_kind all_kinds[] = {collective_kind::all_reduce,     collective_kind::all_gather,
                                          collective_kind::reduce_scatter, collective_kind::broadcast,
-                                         collective_kind::reduce,         collective_kind::all_to_all};
+                                         collective_kind::reduce,         collective_kind::all_to_all,
+                                         collective_kind::gather,         collective_kind::scatter};
 
 std::string ring_text() {
   return plan::to_json(plan::flat_schedule(collective_kind::all_reduce, 3, {}, plan::algorithm::ring).value());

@@ -19,6 +19,7 @@ struct oracle_options {
   bool in_place = false;
   bool buffered = false;  ///< a send ends when its data are taken; otherwise only together with its receive
   std::uint32_t seed = 1;
+  std::vector<std::uint64_t> counts{};  ///< elements of every shard where they differ, in place of `elements`
 };
 
 /// Runs one collective; `run()` gives "" when every rank ends with the right numbers, else what is wrong.
@@ -29,7 +30,10 @@ class oracle {
         options_(options),
         random_(options.seed),
         n_(static_cast<std::uint32_t>(all_.size())),
-        grid_(topocoll::plan::grid_of(all_[0].collective, n_, all_[0].chunks, options.elements)),
+        starts_(starts_of(options_, n_, topocoll::plan::sharded(all_[0].collective))),
+        grid_(options_.counts.empty()
+                  ? topocoll::plan::grid_of(all_[0].collective, n_, all_[0].chunks, options_.elements)
+                  : topocoll::plan::grid_of(all_[0].chunks, starts_)),
         total_(grid_.begin(all_[0].chunks)) {}
 
   [[nodiscard]] std::string run() {
@@ -67,6 +71,19 @@ class oracle {
     std::vector<std::vector<std::uint64_t>> data;
   };
 
+  /// Where the shards of the ranks begin, and where the last one ends.
+  static std::vector<std::uint64_t> starts_of(const oracle_options& options, std::uint32_t ranks, bool shards) {
+    std::vector<std::uint64_t> starts{0};
+    for (std::uint32_t r = 0; r < ranks && shards; ++r)
+      starts.push_back(starts.back() + (options.counts.empty() ? options.elements : options.counts[r]));
+    return starts;
+  }
+  /// The rank whose shard an element lies in.
+  [[nodiscard]] std::uint32_t owner(std::uint64_t element) const {
+    std::uint32_t r = 0;
+    while (starts_[r + 1] <= element) ++r;
+    return r;
+  }
   [[nodiscard]] std::uint64_t value(std::uint32_t r, std::uint64_t element) const {
     std::uint64_t x = (std::uint64_t{r} << 32U) + element + 0x9e3779b97f4a7c15U * (options_.seed + 1);
     x = (x ^ (x >> 30U)) * 0xbf58476d1ce4e5b9U;
@@ -75,8 +92,9 @@ class oracle {
   }
   /// First and one past the last element that exist at a rank.
   [[nodiscard]] std::pair<std::uint64_t, std::uint64_t> region(std::uint32_t r, bool input) const {
+    const bool shards = starts_.size() > 1;
     const std::pair<std::uint64_t, std::uint64_t> whole{0, total_},
-        shard{r * options_.elements, (r + 1) * options_.elements}, nothing{0, 0};
+        shard{shards ? starts_[r] : 0, shards ? starts_[r + 1] : 0}, nothing{0, 0};
     const bool root = r == all_[0].root.value;
     switch (all_[0].collective) {
       case kind::all_reduce:
@@ -85,6 +103,8 @@ class oracle {
       case kind::reduce_scatter: return input ? whole : shard;
       case kind::broadcast: return input && !root ? nothing : whole;
       case kind::reduce: return !input && !root ? nothing : whole;
+      case kind::gather: return input ? shard : root ? whole : nothing;
+      case kind::scatter: return !input ? shard : root ? whole : nothing;
     }
     return nothing;
   }
@@ -210,17 +230,27 @@ class oracle {
     return memory_[r][where == buffer::scratch ? 2 : where == buffer::output || options_.in_place ? 1 : 0];
   }
   [[nodiscard]] std::vector<std::uint64_t> load(std::uint32_t r, const op& o, const slice& s) {
-    const auto [first, count] = topocoll::plan::extent_of(grid_, o, s);
-    auto& m = memory(r, s.where);
-    inside(r, s, first, count);
-    if (!wrong_.empty()) return {};
-    return {m.begin() + static_cast<long>(first), m.begin() + static_cast<long>(first + count)};
+    std::vector<std::uint64_t> data;
+    each_piece(r, o, s, [&](std::uint64_t* at, std::uint64_t count) { data.insert(data.end(), at, at + count); });
+    return data;
+  }
+  /// Visits where a slice lies in memory, piece by piece.
+  template <class Visit>
+  void each_piece(std::uint32_t r, op o, const slice& s, Visit visit) {
+    o.kind = op_kind::send;
+    o.from = s;
+    for (std::uint32_t i = 0; i < topocoll::plan::pieces_of(grid_, o) && wrong_.empty(); ++i) {
+      const op one = topocoll::plan::piece_of(grid_, o, i);
+      const auto [first, count] = topocoll::plan::extent_of(grid_, one, one.from);
+      inside(r, s, first, count);
+      if (wrong_.empty()) visit(memory(r, s.where).data() + first, count);
+    }
   }
   void store(std::uint32_t r, const op& o, const std::vector<std::uint64_t>& data) {
-    const auto [first, count] = topocoll::plan::extent_of(grid_, o, o.to);
-    inside(r, o.to, first, count);
-    auto& m = memory(r, o.to.where);
-    for (std::uint64_t i = 0; i < data.size() && wrong_.empty(); ++i) m[first + i] = data[i];
+    std::uint64_t next = 0;
+    each_piece(r, o, o.to, [&](std::uint64_t* at, std::uint64_t count) {
+      for (std::uint64_t i = 0; i < count && next < data.size(); ++i) at[i] = data[next++];
+    });
   }
   void inside(std::uint32_t r, const slice& s, std::uint64_t first, std::uint64_t count) {
     const auto [lo, hi] = s.where == buffer::scratch ? std::pair<std::uint64_t, std::uint64_t>{0, memory_[r][2].size()}
@@ -238,7 +268,9 @@ class oracle {
         std::uint64_t want = 0;
         const std::uint64_t unit = options_.elements;
         switch (all_[0].collective) {
-          case kind::all_gather: want = value(static_cast<std::uint32_t>(e / unit), e); break;
+          case kind::gather:
+          case kind::all_gather: want = value(owner(e), e); break;
+          case kind::scatter:
           case kind::broadcast: want = value(all_[0].root.value, e); break;
           case kind::all_to_all: want = value(static_cast<std::uint32_t>(e / unit), r * unit + e % unit); break;
           default:
@@ -260,6 +292,7 @@ class oracle {
   oracle_options options_;
   std::mt19937 random_;
   std::uint32_t n_;
+  std::vector<std::uint64_t> starts_;
   topocoll::plan::chunk_grid grid_;
   std::uint64_t total_;
   std::vector<std::array<std::vector<std::uint64_t>, 3>> memory_;  // input, output, scratch
@@ -272,10 +305,10 @@ class oracle {
 
 /// What is wrong with the programs under all four kinds of runs; "" when nothing is.
 inline std::string second_opinion(const std::vector<topocoll::plan::program>& programs, std::uint64_t elements,
-                                  std::uint32_t seed) {
+                                  std::uint32_t seed, const std::vector<std::uint64_t>& counts = {}) {
   for (const bool in_place : {false, true})
     for (const bool buffered : {false, true}) {
-      const std::string found = oracle(programs, {elements, in_place, buffered, seed}).run();
+      const std::string found = oracle(programs, {elements, in_place, buffered, seed, counts}).run();
       if (!found.empty())
         return found + (in_place ? ", in place" : "") + (buffered ? ", buffered" : "") + ", seed " +
                std::to_string(seed);

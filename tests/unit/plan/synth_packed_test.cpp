@@ -21,9 +21,10 @@ using topocoll::collective_kind;
 using topocoll::errc;
 using topocoll::node_id;
 
-constexpr collective_kind with_trees[] = {collective_kind::all_reduce, collective_kind::all_gather,
+constexpr collective_kind with_trees[] = {collective_kind::all_reduce,     collective_kind::all_gather,
                                           collective_kind::reduce_scatter, collective_kind::broadcast,
-                                          collective_kind::reduce};
+                                          collective_kind::reduce,         collective_kind::gather,
+                                          collective_kind::scatter};
 
 /// GPUs joined by links of so many GB/s: `joined[k]` is {a, b, rate from a to b, rate back}.
 struct wire {

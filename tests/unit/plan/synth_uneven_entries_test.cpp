@@ -91,9 +91,8 @@ TEST(slow_nics, are_spared_so_that_a_half_rate_nic_costs_no_half) {
 
 TEST(slow_nics, anywhere_leave_the_plan_right) {
   std::uint32_t seed = 0;
-  for (const char* what :
-       {"dgx-h100:nodes=2", "dgx-h100:nodes=3,leaves=8", "dgx-a100:nodes=4,pods=2", "dgx-h100:nodes=6,pods=2"})
-    for (int round = 0; round < 3; ++round) {
+  for (const char* what : {"dgx-h100:nodes=2", "dgx-h100:nodes=3,leaves=8", "dgx-a100:nodes=4,pods=2"})
+    for (int round = 0; round < 2; ++round) {
       std::mt19937 random(++seed);
       std::vector<double> factors(128, 1);
       for (std::uint32_t k = 0; k < 1 + seed % 4; ++k) factors[random() % 24] = static_cast<double>(random() % 4) * 0.3;

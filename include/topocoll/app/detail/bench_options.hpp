@@ -29,7 +29,9 @@ struct bench_words {
 };
 
 inline void declare(CLI::App& cli, bench_words& w) {
-  cli.add_option("collective", w.collective, "all_reduce, all_gather, reduce_scatter, broadcast or reduce")->required();
+  cli.add_option("collective", w.collective,
+                 "all_reduce, all_gather, reduce_scatter, broadcast, reduce, gather or scatter")
+      ->required();
   cli.add_option("-b,--minbytes", w.first, "first size; K, M, G are binary")->capture_default_str();
   cli.add_option("-e,--maxbytes", w.last, "last size")->capture_default_str();
   cli.add_option("-f,--stepfactor", w.factor, "multiply the size by this from line to line");
@@ -42,7 +44,7 @@ inline void declare(CLI::App& cli, bench_words& w) {
   cli.add_option("-d,--datatype", w.type,
                  "int8, uint8, int32, uint32, int64, uint64, half, float, double, bfloat16 or all")
       ->capture_default_str();
-  cli.add_option("-r,--root", w.root, "root of broadcast and reduce")->capture_default_str();
+  cli.add_option("-r,--root", w.root, "root of broadcast, reduce, gather and scatter")->capture_default_str();
   cli.add_option("-a,--average", w.average, "time that is shown: 0 rank 0, 1 mean, 2 min, 3 max over ranks")
       ->capture_default_str();
   cli.add_option("-T,--timeout", w.timeout, "seconds for one size; without it only a single call is limited, to 60 s");
@@ -75,7 +77,7 @@ struct bench_request {
   const auto kind = parse_collective(w.collective);
   if (!kind || *kind == collective_kind::all_to_all)
     return bad("there is no benchmark '" + w.collective + "'",
-               "name one of all_reduce, all_gather, reduce_scatter, broadcast, reduce");
+               "name one of all_reduce, all_gather, reduce_scatter, broadcast, reduce, gather, scatter");
   c.collective = *kind;
   const std::pair<const std::string*, bytes*> amounts[] = {
       {&w.first, &c.range.first}, {&w.last, &c.range.last}, {&w.step, &c.range.step}};

@@ -14,6 +14,7 @@
 #include <topocoll/exec/dtype.hpp>
 #include <topocoll/exec/transport.hpp>
 #include <topocoll/plan/collective.hpp>
+#include <topocoll/plan/program.hpp>
 
 namespace topocoll { inline namespace v0 { namespace detail {
 
@@ -107,6 +108,12 @@ template <Transport T>
   return {};
 }
 
+/// True when two ranges of memory have a byte in common.
+[[nodiscard]] inline bool overlap(const void* a, std::uint64_t a_size, const void* b, std::uint64_t b_size) {
+  const auto i = reinterpret_cast<std::uintptr_t>(a), o = reinterpret_cast<std::uintptr_t>(b);
+  return a_size != 0 && b_size != 0 && i + a_size > o && o + b_size > i;
+}
+
 /// What can be said about a call on this rank alone. Not a template: every communicator shares it.
 template <class = void>
 [[nodiscard]] result<void> check_buffers(collective_kind kind, std::uint32_t rank, std::uint32_t ranks,
@@ -121,13 +128,11 @@ template <class = void>
     return fail(errc::invalid_argument,
                 name + ": " + std::to_string(count) + " elements are more than there are addresses");
   if (count == 0) return {};
-  const bool all = kind == collective_kind::all_gather || kind == collective_kind::reduce_scatter ||
-                   kind == collective_kind::all_to_all;
-  const std::uint64_t shard = count * size;
-  const std::uint64_t in_size = kind == collective_kind::all_gather ? shard : (all ? shard * ranks : shard);
-  const std::uint64_t out_size = kind == collective_kind::reduce_scatter ? shard : (all ? shard * ranks : shard);
-  const bool reads = kind != collective_kind::broadcast || rank == root;
-  const bool writes = kind != collective_kind::reduce || rank == root;
+  const region before = input_of(kind, rank == root), after = output_of(kind, rank == root);
+  const bool reads = before != region::nothing, writes = after != region::nothing;
+  const std::uint64_t shard = count * size, whole = plan::sharded(kind) ? shard * ranks : shard;
+  const std::uint64_t in_size = before == region::whole ? whole : shard;
+  const std::uint64_t out_size = after == region::whole ? whole : shard;
   if (reads && in == nullptr) return fail(errc::invalid_argument, name + " has no input");
   if (writes && out == nullptr) return fail(errc::invalid_argument, name + " has no output");
   if (!reads || !writes) return {};
@@ -135,14 +140,47 @@ template <class = void>
   const auto o = reinterpret_cast<std::uintptr_t>(out);
   if (i + in_size <= o || o + out_size <= i) return {};
   const std::uintptr_t own = rank * shard;
-  const bool in_place = kind == collective_kind::all_gather       ? i == o + own
-                        : kind == collective_kind::reduce_scatter ? o == i + own
-                                                                  : i == o && kind != collective_kind::all_to_all;
+  const bool in_place = before == region::own_shard  ? i == o + own
+                        : after == region::own_shard ? o == i + own
+                                                     : i == o && kind != collective_kind::all_to_all;
   if (in_place) return {};
   return fail(errc::invalid_argument, name + ": input and output overlap, and not as a call in place does",
-              kind == collective_kind::all_gather       ? "in place, the input is the rank's own shard of the output"
-              : kind == collective_kind::reduce_scatter ? "in place, the output is the rank's own shard of the input"
-                                                        : "");
+              before == region::own_shard  ? "in place, the input is the rank's own shard of the output"
+              : after == region::own_shard ? "in place, the output is the rank's own shard of the input"
+                                           : "");
+}
+
+/// The same for shards of unequal size. @param counts  elements of every rank's shard
+template <class = void>
+[[nodiscard]] result<void> check_buffers(collective_kind kind, std::uint32_t rank, std::uint32_t ranks,
+                                         std::uint32_t root, const void* in, const void* out,
+                                         std::span<const std::uint64_t> counts, dtype type) {
+  const std::string name = std::string(to_string(kind)) + "_v on rank " + std::to_string(rank);
+  if (counts.size() != ranks)
+    return fail(errc::invalid_argument, name + " was given " + std::to_string(counts.size()) + " counts for " +
+                                            std::to_string(ranks) + " ranks");
+  if (root >= ranks)
+    return fail(errc::invalid_argument,
+                name + " has root " + std::to_string(root) + " in a group of " + std::to_string(ranks));
+  std::uint64_t whole = 0, ahead = 0;
+  for (std::uint32_t r = 0; r < ranks; ++r) {
+    if (r == rank) ahead = whole;
+    if (counts[r] > (UINT64_MAX - whole) / size_of(type).value)
+      return fail(errc::invalid_argument, name + ": the counts are more elements than there are addresses");
+    whole += counts[r] * size_of(type).value;
+  }
+  const std::uint64_t shard = counts[rank] * size_of(type).value;
+  const region before = input_of(kind, rank == root), after = output_of(kind, rank == root);
+  const std::uint64_t in_size = before == region::whole ? whole : before == region::own_shard ? shard : 0;
+  const std::uint64_t out_size = after == region::whole ? whole : after == region::own_shard ? shard : 0;
+  if (in_size != 0 && in == nullptr) return fail(errc::invalid_argument, name + " has no input");
+  if (out_size != 0 && out == nullptr) return fail(errc::invalid_argument, name + " has no output");
+  if (!overlap(in, in_size, out, out_size)) return {};
+  const auto i = reinterpret_cast<std::uintptr_t>(in), o = reinterpret_cast<std::uintptr_t>(out);
+  if (before == region::own_shard ? i == o + ahead : o == i + ahead) return {};
+  return fail(errc::invalid_argument, name + ": input and output overlap, and not as a call in place does",
+              before == region::own_shard ? "in place, the input is the rank's own shard of the output"
+                                          : "in place, the output is the rank's own shard of the input");
 }
 
 }}}  // namespace topocoll::v0::detail

@@ -2,6 +2,7 @@
 #pragma once
 // The tag of a collective's messages: enough of the call to notice, and to say, that two ranks do not run the same one.
 #include <cstdint>
+#include <span>
 #include <string>
 #include <topocoll/exec/dtype.hpp>
 #include <topocoll/plan/collective.hpp>
@@ -39,6 +40,14 @@ inline constexpr std::uint64_t call_tag_mark = 0xcULL << 60U;
          ((mixed(c.count) & 0xfffU) << 12U) | (mixed(c.digest) & 0xfffU);
 }
 
+/// What stands for a list of counts where a tag or an agreement has room for one number: FNV-1a over 64-bit numbers.
+template <class = void>
+[[nodiscard]] constexpr std::uint64_t mark_of(std::span<const std::uint64_t> counts) {
+  std::uint64_t hash = 0xcbf29ce484222325ULL;
+  for (const std::uint64_t c : counts) hash = (hash ^ mixed(c)) * 0x100000001b3ULL;
+  return hash;
+}
+
 /// The tag in words: "call 12, all_reduce of float (sum), plan 3f2, count mark 9a1"; "tag 0x…" for tags that are not
 /// ours.
 template <class = void>
@@ -52,7 +61,7 @@ template <class = void>
   const std::uint64_t kind = (tag >> 39U) & 7U;
   const std::uint64_t type = (tag >> 35U) & 15U;
   const std::uint64_t op = (tag >> 32U) & 7U;
-  if ((tag & (0xfULL << 60U)) != call_tag_mark || kind > 5 || type > 9 || op > 4) return "tag 0x" + hex(tag, 16);
+  if ((tag & (0xfULL << 60U)) != call_tag_mark || type > 9 || op > 4) return "tag 0x" + hex(tag, 16);
   const std::string call = "call " + std::to_string((tag >> 44U) & 0xffffU);
   const auto part = static_cast<call_identity::step>((tag >> 42U) & 3U);
   if (part == call_identity::step::barrier) return call + ", barrier";
@@ -60,8 +69,7 @@ template <class = void>
   std::string text = call + ", " + (part == call_identity::step::agreement ? "agreement on the plan of " : "") +
                      std::string(to_string(collective)) + " of " + std::string(to_string(static_cast<dtype>(type)));
   if (reduces(collective)) text += " (" + std::string(to_string(static_cast<reduce_op>(op))) + ")";
-  if (collective == collective_kind::broadcast || collective == collective_kind::reduce)
-    text += ", root " + std::to_string((tag >> 24U) & 0xffU);
+  if (rooted(collective)) text += ", root " + std::to_string((tag >> 24U) & 0xffU);
   return text + ", count mark " + hex((tag >> 12U) & 0xfffU, 3) + ", plan mark " + hex(tag & 0xfffU, 3);
 }
 

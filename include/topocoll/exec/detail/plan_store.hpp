@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -11,6 +12,7 @@
 #include <topocoll/core/result.hpp>
 #include <topocoll/core/units.hpp>
 #include <topocoll/exec/detail/agreement.hpp>
+#include <topocoll/exec/detail/call_tag.hpp>
 #include <topocoll/exec/dtype.hpp>
 #include <topocoll/exec/executor.hpp>
 #include <topocoll/exec/flat_choice.hpp>
@@ -33,10 +35,6 @@ struct stored_plan {
   std::uint64_t digest;
   prepared_program program;
 };
-
-[[nodiscard]] constexpr bool rooted(collective_kind k) {
-  return k == collective_kind::broadcast || k == collective_kind::reduce;
-}
 
 /// Verifies a plan and works out the part of one rank. Cost: that of `plan::verify`.
 template <class = void>
@@ -91,6 +89,21 @@ class plan_store {
     if (!agreed) return std::move(agreed).error();
     plans_.push_back(*std::move(made));
     return plans_.back().get();
+  }
+
+  /// Makes sure that all ranks bring the same counts of unequal shards. A list that was agreed on in the last such call of
+  /// its collective costs nothing; another one costs an exchange of 8 bytes between all pairs.
+  template <Transport T>
+  [[nodiscard]] result<void> agree_on_counts(T& transport, collective_kind kind, std::uint32_t root,
+                                             std::span<const std::uint64_t> counts, const request& r, deadline until) {
+    const std::uint64_t mark = mark_of(counts);
+    std::uint64_t& known = known_counts_[static_cast<std::size_t>(kind)];
+    if (known == mark) return {};
+    const call_identity about{r.number, call_identity::step::agreement, kind, r.type,
+                              r.op,     rooted(kind) ? root : 0,        0,    0};
+    auto agreed = agree(transport, about, mark, "list of counts", until);
+    if (agreed) known = mark;
+    return agreed;
   }
 
   template <Transport T>
@@ -154,7 +167,8 @@ class plan_store {
     return std::make_unique<stored_plan>(*std::move(proved));
   }
 
-  std::vector<std::unique_ptr<stored_plan>> plans_;  // a dozen at most: searched from front to back
+  std::uint64_t known_counts_[collective_count] = {};  // per collective: mark of the counts agreed on last
+  std::vector<std::unique_ptr<stored_plan>> plans_;    // a dozen at most: searched from front to back
 };
 
 }}}  // namespace topocoll::v0::detail

@@ -21,12 +21,14 @@ class program_run {
               std::uint64_t window_count)
       : p_(prepared),
         call_(what),
-        grid_(plan::grid_of(p_.program_.collective, p_.program_.ranks, p_.program_.chunks, window_count)),
+        grid_(what.counts.empty()
+                  ? plan::grid_of(p_.program_.collective, p_.program_.ranks, p_.program_.chunks, window_count)
+                  : plan::grid_of(p_.program_.chunks, cut(prepared, what.counts, window_begin, window_count))),
         size_(size_of(what.type).value),
         scratch_(scratch),
         window_begin_(window_begin),
         tag_(make_tag({what.number, call_identity::step::data, p_.program_.collective, what.type, what.op,
-                       p_.program_.root.value, what.count, what.digest})) {
+                       p_.program_.root.value, what.counts.empty() ? what.count : mark_of(what.counts), what.digest})) {
     p_.open_ = p_.waits_for_;
     p_.next_in_channel_.assign(p_.first_of_channel_.begin(), p_.first_of_channel_.end() - 1);
     p_.tickets_.clear();
@@ -54,18 +56,29 @@ class program_run {
     p_.out_.clear();
     p_.in_.clear();
     const std::uint32_t channel = p_.program_.steps[step].channel;
-    for (const plan::op& o : ops_of(step)) {
+    each_piece(step, [&](const plan::op& o) {
       if (o.kind == plan::op_kind::send) {
         const std::uint64_t n = elements(o, o.from);
         if (n != 0)
           p_.out_.push_back({o.peer, channel, tag_, {source(o, o.from), static_cast<std::size_t>(n * size_)}});
       } else if (o.kind == plan::op_kind::receive || o.kind == plan::op_kind::receive_reduce) {
         const std::uint64_t n = elements(o, o.to);
-        if (n == 0) continue;  // the sender leaves it out too
+        if (n == 0) return;  // the sender leaves it out too
         p_.in_.push_back({o.peer, channel, tag_, {target(o, o.to), static_cast<std::size_t>(n * size_)}, {}});
         if (o.kind == plan::op_kind::receive_reduce)
           p_.in_.back().with = combine{call_.type, call_.op, source(o, o.from)};
       }
+    });
+  }
+  /// The operations of a step, in the pieces in which they are carried out.
+  template <class Visit>
+  void each_piece(std::uint32_t step, Visit&& visit) const {
+    for (const plan::op& o : ops_of(step)) {
+      if (grid_.even()) {
+        visit(o);
+        continue;
+      }
+      for (std::uint32_t i = 0; i < plan::pieces_of(grid_, o); ++i) visit(plan::piece_of(grid_, o, i));
     }
   }
   [[nodiscard]] std::span<const outgoing> out() const { return p_.out_; }
@@ -97,7 +110,7 @@ class program_run {
   [[nodiscard]] const std::byte* source(const plan::op& o, const plan::slice& s) const {
     switch (s.where) {
       case plan::buffer::input:
-        return call_.input + offset(o, s, p_.program_.collective == collective_kind::all_gather);
+        return call_.input + offset(o, s, input_of(p_.program_.collective, is_root()) == region::own_shard);
       case plan::buffer::output: return target(o, s);
       case plan::buffer::scratch: break;
     }
@@ -105,7 +118,7 @@ class program_run {
   }
   [[nodiscard]] std::byte* target(const plan::op& o, const plan::slice& s) const {
     if (s.where == plan::buffer::scratch) return scratch_ + plan::extent_of(grid_, o, s).first * size_;
-    return call_.output + offset(o, s, p_.program_.collective == collective_kind::reduce_scatter);
+    return call_.output + offset(o, s, output_of(p_.program_.collective, is_root()) == region::own_shard);
   }
 
   /// Adds to a failure of the transport where this rank stood.
@@ -124,14 +137,31 @@ class program_run {
   }
 
  private:
+  [[nodiscard]] bool is_root() const { return p_.program_.rank == p_.program_.root; }
   // Bytes from the start of the caller's buffer. A rank that has only its shard has it at the start.
   [[nodiscard]] std::uint64_t offset(const plan::op& o, const plan::slice& s, bool only_own_shard) const {
     const std::uint64_t first = plan::extent_of(grid_, o, s).first;
     if (!plan::sharded(p_.program_.collective)) return (window_begin_ + first) * size_;
     const std::uint64_t unit = s.first / grid_.chunks_per_unit;
+    if (!grid_.even()) {
+      const std::uint64_t in_unit = first - grid_.starts[unit];
+      return ((only_own_shard ? 0 : p_.starts_[unit]) + window_begin_ + in_unit) * size_;
+    }
     const std::uint64_t in_unit = first - unit * grid_.elements_per_unit;
     const std::uint64_t place = only_own_shard ? 0 : unit;
     return (place * call_.count + window_begin_ + in_unit) * size_;
+  }
+  /// Starts of the parts of unequal shards that lie in a window; those of whole shards are kept beside them.
+  [[nodiscard]] static std::span<const std::uint64_t> cut(prepared_program& p, std::span<const std::uint64_t> counts,
+                                                          std::uint64_t window_begin, std::uint64_t window_count) {
+    p.starts_.assign(1, 0);
+    p.window_starts_.assign(1, 0);
+    for (const std::uint64_t c : counts) {
+      p.starts_.push_back(p.starts_.back() + c);
+      p.window_starts_.push_back(p.window_starts_.back() +
+                                 (c <= window_begin ? 0 : std::min(c - window_begin, window_count)));
+    }
+    return p.window_starts_;
   }
 
   prepared_program& p_;
@@ -169,10 +199,11 @@ class program_run {
   const auto exists = [&](const plan::slice& s) {
     if (s.where == plan::buffer::scratch) return s.first <= p.scratch_cells && s.count <= p.scratch_cells - s.first;
     if (s.first > p.chunks || s.count > p.chunks - s.first) return false;
-    const bool own_only = (s.where == plan::buffer::input && p.collective == collective_kind::all_gather) ||
-                          (s.where == plan::buffer::output && p.collective == collective_kind::reduce_scatter);
-    return !own_only ||
-           (s.first >= p.rank.value * chunks_per_unit && s.first + s.count <= (p.rank.value + 1) * chunks_per_unit);
+    const bool is_root = p.rank == p.root;
+    const region here =
+        s.where == plan::buffer::input ? input_of(p.collective, is_root) : output_of(p.collective, is_root);
+    if (here != region::own_shard) return here == region::whole;
+    return (s.first >= p.rank.value * chunks_per_unit && s.first + s.count <= (p.rank.value + 1) * chunks_per_unit);
   };
   const auto one_unit = [&](const plan::slice& s) {
     return s.where == plan::buffer::scratch || s.count == 0 ||
@@ -241,18 +272,19 @@ template <MemorySpace M, Transport T>
           if (!posted) return std::move(posted).error();
           run.started(step, *posted);
         }
-        for (const plan::op& o : run.ops_of(step)) {
-          result<void> done;
+        result<void> done;
+        run.each_piece(step, [&](const plan::op& o) {
+          if (!done) return;
           if (o.kind == plan::op_kind::copy) {
             done = memory.copy(run.target(o, o.to), run.source(o, o.from), {run.elements(o, o.to) * size});
           } else if (o.kind == plan::op_kind::reduce) {
             done = memory.reduce(type, op, run.target(o, o.to), run.target(o, o.to), run.source(o, o.from),
                                  run.elements(o, o.to));
           }
-          if (!done) {
-            transport.abort(done.error().what);
-            return done;
-          }
+        });
+        if (!done) {
+          transport.abort(done.error().what);
+          return done;
         }
         if (alone) {
           run.finish(step);
@@ -280,6 +312,12 @@ result<void> executor<M>::run(T& transport, prepared_program& prepared, const ca
                 "the plan has " + std::to_string(p.channels) + " slices, the transport only " +
                     std::to_string(transport.channels()) + " channels",
                 "ask for more channels when the group is made, or for fewer slices");
+  if (!what.counts.empty() &&
+      (what.counts.size() != p.ranks || !plan::sharded(p.collective) || p.collective == collective_kind::all_to_all ||
+       *std::max_element(what.counts.begin(), what.counts.end()) != what.count))
+    return fail(errc::invalid_argument, "counts for " + std::to_string(what.counts.size()) + " ranks do not fit " +
+                                            std::string(to_string(p.collective)) + " among " + std::to_string(p.ranks) +
+                                            ", or the largest of them is not " + std::to_string(what.count));
   const std::uint64_t window = what.window == 0 ? what.count : std::min(what.window, what.count);
   if (window < what.count && !prepared.windowable())
     return fail(errc::invalid_argument, "a program that moves several shards at once cannot work in windows");
@@ -310,9 +348,11 @@ result<void> executor<M>::run(T& transport, prepared_program& prepared, const ca
       if (auto ok = detail::start_steps(memory_, transport, run, what.type, what.op); !ok)
         return run.located(std::move(ok).error());
     }
-    const bool has_result = p.collective != collective_kind::reduce || p.rank == p.root;
+    const bool has_result = output_of(p.collective, p.rank == p.root) != region::nothing;
     if (what.op == reduce_op::avg && reduces(p.collective) && has_result) {
-      if (auto ok = memory_.divide(what.type, what.output + at * size, count, p.ranks); !ok) {
+      const std::uint64_t own = what.counts.empty() ? what.count : what.counts[p.rank.value];
+      const std::uint64_t mine = own <= at ? 0 : std::min(count, own - at);
+      if (auto ok = memory_.divide(what.type, what.output + at * size, mine, p.ranks); !ok) {
         transport.abort(ok.error().what);
         return ok;
       }

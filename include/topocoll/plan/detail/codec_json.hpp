@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// How schedules and explanations become JSON, and schedules come back.
+// How schedules become JSON and come back.
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -9,16 +9,10 @@
 #include <utility>
 #include <vector>
 #include <topocoll/plan/codec.hpp>
+#include <topocoll/plan/detail/codec_words.hpp>
 
 namespace topocoll { inline namespace v0 { namespace plan {
 namespace detail {
-
-template <class = void>
-[[nodiscard]] std::string hex_of(std::uint64_t value) {
-  std::string text(16, '0');
-  for (std::size_t i = 16; i-- > 0; value >>= 4U) text[i] = "0123456789abcdef"[value & 15U];
-  return text;
-}
 
 template <class = void>
 [[nodiscard]] std::string quoted(const std::string& text) {
@@ -117,21 +111,6 @@ template <class = void>
   if (auto ok = list("ways_down", s.ways_down); !ok) return ok.error();
   if (auto ok = list("ways_up", s.ways_up); !ok) return ok.error();
   return s;
-}
-
-template <class = void>
-[[nodiscard]] io::json json_of(const bound& b) {
-  io::json o{{"time", b.time.value},
-             {"bandwidth_time", b.bandwidth_time.value},
-             {"latency_time", b.latency_time.value},
-             {"method", to_string(b.method)}};
-  if (b.seconds_per_byte)
-    o["seconds_per_byte"] =
-        std::to_string(b.seconds_per_byte->numerator()) + '/' + std::to_string(b.seconds_per_byte->denominator());
-  o["crossing"] = b.crossing.value;
-  o["sets"] = b.parts;
-  o["cut"] = b.cut;
-  return o;
 }
 
 }  // namespace detail
@@ -256,88 +235,6 @@ result<schedule> schedule_from_json(std::string_view text, std::string_view wher
         std::string(where) + ": the digest says " + **print + ", but the schedule has " + detail::hex_of(digest(plan)),
         "the plan was changed after it was written: take it from where it was made, or drop the field 'digest'");
   return plan;
-}
-
-template <class>
-io::json to_json_value(const explanation& e) {
-  io::json o{{"schema", std::string(explanation_schema) + '/' + std::to_string(explanation_schema_version)},
-             {"collective", std::string(to_string(e.collective))},
-             {"size", e.size.value},
-             {"machine", e.machine},
-             {"ranks", e.ranks},
-             {"boxes", e.boxes},
-             {"pods", e.pods}};
-  io::json plan{
-      {"name", e.chosen}, {"slices", e.slices}, {"digest", detail::hex_of(e.digest)}, {"time", e.price.time.value}};
-  if (e.size.value > 0 && e.ranks > 1) {
-    plan["algbw"] = e.algbw().value;
-    plan["busbw"] = e.busbw().value;
-  }
-  plan["gap"] = e.gap;
-  plan["rounds"] = e.price.rounds;
-  plan["parts_of_time"] = {{"launch", e.price.launch.value},
-                           {"latency", e.price.latency.value},
-                           {"slices", e.price.posting.value},
-                           {"busiest", e.price.busiest.value},
-                           {"not_overlapped", e.price.unhidden.value}};
-  if (!e.bottleneck.empty()) plan["busiest"] = e.bottleneck;
-  if (!e.price.notes.empty()) plan["notes"] = e.price.notes;
-  if (e.proved)
-    plan["proof"] = {
-        {"method", to_string(e.proved->method)}, {"ranks", e.proved->ranks},       {"steps", e.proved->steps},
-        {"operations", e.proved->operations},    {"messages", e.proved->messages}, {"summary", e.proved->summary}};
-  else if (!e.unproved.empty())
-    plan["unproved"] = e.unproved;
-  o["plan"] = std::move(plan);
-  o["bound"] = detail::json_of(e.limit);
-  if (e.nominal) o["nominal_bound"] = detail::json_of(*e.nominal);
-  o["stages"] = io::json::array();
-  for (const stage_line& s : e.stages)
-    o["stages"].push_back({{"what", s.what},
-                           {"groups", s.groups},
-                           {"members", s.members},
-                           {"rounds", s.rounds},
-                           {"transfer", s.transfer.value},
-                           {"latency", s.latency.value},
-                           {"slowest", s.limit}});
-  o["loads"] = io::json::array();
-  for (std::size_t c = 0; c < link_class_count; ++c)
-    if (e.loads[c].links > 0)
-      o["loads"].push_back({{"class", to_string(static_cast<link_class>(c))},
-                            {"links", e.loads[c].links},
-                            {"used", e.loads[c].used},
-                            {"bytes", e.loads[c].total.value},
-                            {"largest", e.loads[c].largest.value}});
-  if (!e.spine.empty()) {
-    o["spine"] = io::json::array();
-    for (const spine_line& s : e.spine)
-      o["spine"].push_back({{"name", s.name},
-                            {"up", s.up.value},
-                            {"up_largest", s.up_largest.value},
-                            {"down", s.down.value},
-                            {"down_largest", s.down_largest.value},
-                            {"nic_largest", s.nic_largest.value},
-                            {"time", s.time.value}});
-  }
-  o["others"] = io::json::array();
-  for (const other_line& other : e.others) {
-    io::json line{{"name", other.name}};
-    if (other.time) line["time"] = other.time->value;
-    line["reason"] = other.reason;
-    o["others"].push_back(std::move(line));
-  }
-  if (!e.sizes.empty()) {
-    o["sizes"] = io::json::array();
-    for (const size_range& r : e.sizes)
-      o["sizes"].push_back({{"first", r.first.value},
-                            {"last", r.last.value},
-                            {"name", r.name},
-                            {"first_time", r.first_time.value},
-                            {"last_time", r.last_time.value},
-                            {"first_bound", r.first_bound.value},
-                            {"last_bound", r.last_bound.value}});
-  }
-  return o;
 }
 
 }}}  // namespace topocoll::v0::plan

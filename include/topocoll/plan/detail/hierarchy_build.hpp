@@ -13,6 +13,7 @@
 #include <topocoll/core/result.hpp>
 #include <topocoll/core/sequence.hpp>
 #include <topocoll/plan/detail/entry_shares.hpp>
+#include <topocoll/plan/detail/gather_build.hpp>
 #include <topocoll/plan/detail/level_groups.hpp>
 #include <topocoll/plan/detail/schedule_flat.hpp>
 #include <topocoll/plan/levels.hpp>
@@ -46,6 +47,8 @@ class hierarchy_build {
     cut();
     if (q_.collective == collective_kind::all_reduce)
       plan_all_reduce();
+    else if (rooted(q_.collective) && sharded(q_.collective))
+      plan_gather();
     else if (sharded(q_.collective))
       plan_shards();
     else
@@ -75,12 +78,36 @@ class hierarchy_build {
     return any;
   }
 
+  /// Rails that are slower than others in most boxes carry smaller parts; `rail_rates_` says how much each can. Only where
+  /// all boxes have the same number of ranks, because parts of unequal boxes do not follow rails.
+  [[nodiscard]] bool find_slow_rails() {
+    rail_rates_.clear();
+    if (who_.box.size() < 2) return false;
+    for (const auto& members : who_.box) {
+      if (members.size() != who_.box[0].size()) return false;
+      const std::vector<double> rates = entries_of(at_, members);
+      if (rail_rates_.empty()) rail_rates_ = rates;
+      for (std::size_t j = 0; j < rates.size(); ++j) rail_rates_[j] = std::min(rail_rates_[j], rates[j]);
+    }
+    // An entry that is faster than most is several NICs that others use too; what each can carry is then not known.
+    std::vector<double> sorted = rail_rates_;
+    seq::sort(sorted);
+    const bool own = sorted.back() <= sorted[sorted.size() / 2] * 1.01;
+    if (own && uneven_rates(rail_rates_)) return true;
+    rail_rates_.clear();
+    return false;
+  }
+
   /// Chooses units such that equal shares are whole units, or nearly so when shapes differ too much.
   void cut() {
     const std::uint32_t n = plan_.ranks;
     std::uint64_t units = n;
     const bool slow_entries = find_uneven_entries();
-    if (sharded(q_.collective)) {
+    if (sharded(q_.collective) && rooted(q_.collective)) {
+      const gather_build ends(at_, who_, plan_.root, q_.shares);
+      units = std::uint64_t{n} * ends.units_per_shard();
+      take_order(ends.order());
+    } else if (sharded(q_.collective)) {
       // Shares of a missing rail are cut from other boxes' shards; those of a slow one are a few hundred units.
       std::uint32_t per_shard = uneven() ? std::clamp(2 * at_.rails / std::max(at_.boxes, 1U), 1U, 8U) : 1;
       if (slow_entries) per_shard = std::clamp(2048U / n, per_shard, 16U);
@@ -103,6 +130,8 @@ class hierarchy_build {
         if (!weak_.empty()) {  // what is handed over is cut as finely as the rest
           units *= std::max<std::uint64_t>(8, (4096 + units - 1) / units);
           weak_ = weak_boxes(at_, who_, static_cast<std::uint32_t>(units));
+        } else if (find_slow_rails()) {  // parts as different as the rails, to within a part in a thousand
+          units *= std::max<std::uint64_t>(1, (4096 + units - 1) / units);
         }
       } else
         units *=
@@ -121,6 +150,9 @@ class hierarchy_build {
       return (rail << 42U) | (place << 21U) | pod;
     };
     seq::sort_by(order, key);
+    take_order(std::move(order));
+  }
+  void take_order(std::vector<rank_id> order) {
     bool numbered = true;
     for (std::uint32_t v = 0; v < plan_.ranks; ++v) numbered = numbered && order[v].value == v;
     owner_ = order;
@@ -229,7 +261,7 @@ class hierarchy_build {
         [&](std::uint32_t b, std::uint32_t lo, std::uint32_t hi, std::uint32_t children) {
           for (const weak_box& w : weak_)
             if (w.box == b) return runs_of(w.member, lo, hi);
-          return even(lo, hi, children);
+          return children == rail_rates_.size() ? by_rail(lo, hi) : even(lo, hi, children);
         },
         [&](std::uint32_t, std::uint32_t lo, std::uint32_t hi, std::uint32_t children) {
           return even(lo, hi, children);
@@ -256,6 +288,17 @@ class hierarchy_build {
     add(stage_kind::all_gather, inside, t.box, box_words());
     add(stage_kind::broadcast, algorithm::direct, pairs, "back to slow boxes on the rail");
     add(stage_kind::all_gather, inside, t.weak, "in boxes with slow entries");
+  }
+
+  /// Parts of an interval as large as the rails are fast.
+  [[nodiscard]] wishes by_rail(std::uint32_t lo, std::uint32_t hi) const {
+    wishes parts;
+    const std::vector<std::uint32_t> shares = whole_shares(hi - lo, rail_rates_);
+    for (std::uint32_t j = 0; j < shares.size(); ++j) {
+      parts.push_back({lo, lo + shares[j], j});
+      lo += shares[j];
+    }
+    return parts;
   }
 
   /// What `of_unit` says of units lo to hi-1, as runs.
@@ -438,11 +481,28 @@ class hierarchy_build {
     }
   }
 
+  /// Gather: shards of other boxes go along their rails to the root's box, then all to the root. Scatter is the mirror image.
+  void plan_gather() {
+    gather_build ends(at_, who_, plan_.root, q_.shares);
+    ends.run(owner_, plan_.units / plan_.ranks);
+    // Neither has a ring: everything passes the one entry, or the root, in any case.
+    const auto star = [](algorithm how) { return how == algorithm::recursive ? how : algorithm::direct; };
+    const algorithm inside = star(box_algorithm()), rail = star(net_algorithm(how_.on_rail));
+    if (q_.collective == collective_kind::gather) {
+      add(stage_kind::gather, rail, ends.between, "on the rail");
+      add(stage_kind::gather, inside, ends.in_box, box_words());
+    } else {
+      add(stage_kind::scatter, inside, ends.in_box, box_words());
+      add(stage_kind::scatter, rail, ends.between, "on the rail");
+    }
+  }
+
   hierarchy_choice how_;
   const problem& q_;
   const levels& at_;
   roster who_;
   std::vector<rank_id> owner_;        ///< of the shard at each position
+  std::vector<double> rail_rates_;    ///< for all_reduce, where rails differ; else empty
   std::vector<bool> uneven_entries_;  ///< per box
   std::vector<weak_box> weak_;        ///< for all_reduce
   schedule plan_;

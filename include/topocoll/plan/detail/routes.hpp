@@ -82,6 +82,7 @@ class router {
     const std::uint32_t from = host_[a.value], to = host_[b.value];
     if (from != no_host && from == to) {
       const local_path& p = store_[inside(from, local_[a.value], local_[b.value])];
+      if (p.cost > 2 && through_shared_nvswitch(a, b, use)) return true;
       if (p.cost != unreachable) {
         use_links(p, links_of(from), 1.0, use);
         return true;
@@ -104,6 +105,29 @@ class router {
     if (p.cost == unreachable) return false;
     use_links(p, nullptr, 1.0, use);
     return true;
+  }
+
+  /// Two GPUs of one host whose NVSwitches belong to several hosts (NVLink domains of a rack) talk through these, split
+  /// evenly over the planes; false when they share none. Cost: O(links of the GPU and of its NVSwitches).
+  template <class Use>
+  bool through_shared_nvswitch(node_id a, node_id b, Use use) {
+    std::vector<link_id> there, on;
+    for (const link_id e : g_->out_links(a)) {
+      const node_id s = g_->head(e);
+      if (g_->at(s).kind != topo::node_kind::nvswitch || host_[s.value] != no_host || g_->capacity(e).value <= 0)
+        continue;
+      for (const link_id f : g_->out_links(s))
+        if (g_->head(f) == b && g_->capacity(f).value > 0) {
+          there.push_back(e);
+          on.push_back(f);
+          break;
+        }
+    }
+    for (std::size_t k = 0; k < there.size(); ++k) {
+      use(there[k], 1.0 / static_cast<double>(there.size()));
+      use(on[k], 1.0 / static_cast<double>(there.size()));
+    }
+    return !there.empty();
   }
 
   /// Calls `use(link_id, share)` for the links of a bundle that `route` told of.

@@ -157,12 +157,10 @@ class fnv1a {
     case collective_kind::broadcast: return stage_kind::broadcast;
     case collective_kind::reduce: return stage_kind::reduce;
     case collective_kind::all_to_all: return stage_kind::all_to_all;
+    case collective_kind::gather: return stage_kind::gather;
+    case collective_kind::scatter: return stage_kind::scatter;
   }
   return stage_kind::all_reduce;
-}
-
-[[nodiscard]] constexpr bool rooted(collective_kind k) {
-  return k == collective_kind::broadcast || k == collective_kind::reduce;
 }
 
 /// True when the algorithm cuts the group's units into one part per member.
@@ -240,26 +238,29 @@ result<schedule> flat_schedule(collective_kind collective, std::span<const rank_
   const auto n = static_cast<std::uint32_t>(members.size());
   const std::string wanted = std::string(to_string(collective)) + " by " + std::string(to_string(how));
   if (n == 0) return fail(errc::invalid_argument, wanted + " needs at least one rank");
-  if (detail::rooted(collective) && root.value >= n)
+  if (rooted(collective) && root.value >= n)
     return fail(errc::invalid_argument, wanted + ": the root " + std::to_string(root.value) + " is not one of the " +
                                             std::to_string(n) + " ranks");
   const stage_kind kind = detail::stage_of(collective);
   if (!supports(kind, how))
     return fail(errc::unsupported, "there is no " + wanted,
-                "ring and direct exist for nearly every collective; all_to_all has direct only");
+                "ring and direct exist for nearly every collective; gather and scatter have recursive and direct, "
+                "all_to_all has direct only");
 
   schedule plan;
   plan.collective = collective;
   plan.ranks = n;
-  plan.root = detail::rooted(collective) ? root : rank_id{0};
+  plan.root = rooted(collective) ? root : rank_id{0};
   plan.name = to_string(how);
   plan.slices = options.slices == 0 ? 1 : options.slices;
   std::vector<rank_id> order(members.begin(), members.end());
-  if (detail::rooted(collective)) {
+  if (rooted(collective)) {
     const auto at = seq::find(order, root);
     if (at == order.end())
       return fail(errc::invalid_argument, wanted + ": the order of the ranks does not name the root");
     std::rotate(order.begin(), at, order.end());
+  }
+  if (rooted(collective) && !sharded(collective)) {
     const std::uint32_t pieces = options.pieces != 0 ? options.pieces : std::clamp(n, 8U, 64U);
     plan.units = how == algorithm::ring ? pieces : how == algorithm::recursive ? n : 1;
   } else if (sharded(collective) || detail::cuts_into_parts(how)) {

@@ -106,7 +106,10 @@ result<simulation> simulator<M>::run(const problem& p, const schedule& plan) {
                                          " ranks that all send to each other at once are not priced; " +
                                          std::to_string(most_pairs) + " are the most");
   }
-  workload work{traffic(plan), plan.chunks(), plan.slices, {}, plan.ways};
+  if (auto fits = check_shares(p); !fits) return fits.error();
+  const std::uint64_t chunks = traffic_unit(plan, p.shares);
+  if (chunks == 0) return fail(errc::unsupported, "the shares of the ranks are too long to be counted with 63 bits");
+  workload work{traffic(plan, p.shares), chunks, plan.slices, {}, plan.ways};
   for (const stage& st : plan.stages) work.reduced.push_back(detail::reduced_share(st.kind, st.how));
   return run(p, work);
 }

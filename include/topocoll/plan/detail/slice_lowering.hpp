@@ -133,18 +133,13 @@ class slice_lowering {
     return (plan_.order.empty() ? v : plan_.order[v].value) == rank_.value;
   }
   [[nodiscard]] bool input_exists(std::uint32_t u) const {
-    switch (plan_.collective) {
-      case collective_kind::all_gather: return own_shard(u);
-      case collective_kind::broadcast: return rank_ == plan_.root;
-      default: return true;
-    }
+    return holds(input_of(plan_.collective, rank_ == plan_.root), u);
   }
   [[nodiscard]] bool output_exists(std::uint32_t u) const {
-    switch (plan_.collective) {
-      case collective_kind::reduce_scatter: return own_shard(u);
-      case collective_kind::reduce: return rank_ == plan_.root;
-      default: return true;
-    }
+    return holds(output_of(plan_.collective, rank_ == plan_.root), u);
+  }
+  [[nodiscard]] bool holds(region what, std::uint32_t u) const {
+    return what == region::whole || (what == region::own_shard && own_shard(u));
   }
 
   // ---- where values are
@@ -181,12 +176,13 @@ class slice_lowering {
       all_copied = all_copied && (at_[u + i] == place::output || copied_[u + i] != 0);
     }
     if (together) return here(u, n);
-    if (!all_copied && !reduces(plan_.collective)) {
-      for (std::uint32_t i = 0; i < n; ++i)
+    // What is only copied ends up in output anyway; sums, and what is just passed on, are brought together in scratch.
+    if (!reduces(plan_.collective) && target(u, n) == place::output && nowhere_else(u, n)) {
+      for (std::uint32_t i = 0; i < n && !all_copied; ++i)
         if (at_[u + i] == place::input && copied_[u + i] == 0) settle(u + i, 1);
-      end_step();
+      if (!all_copied) end_step();
+      return {buffer::output, chunk(u), n};
     }
-    if (!reduces(plan_.collective)) return {buffer::output, chunk(u), n};
     for (std::uint32_t i = 0; i < n; ++i) {
       if (at_[u + i] == place::scratch) continue;
       add(op_kind::copy, {}, here(u + i, 1), {buffer::scratch, u + i, 1}, chunk(u + i));
@@ -194,6 +190,13 @@ class slice_lowering {
     }
     end_step();
     return here(u, n);
+  }
+
+  /// True when all values of a run are in input or output.
+  [[nodiscard]] bool nowhere_else(std::uint32_t u, std::uint32_t n) const {
+    for (std::uint32_t i = 0; i < n; ++i)
+      if (at_[u + i] != place::input && at_[u + i] != place::output) return false;
+    return true;
   }
 
   /// Where a run's new value goes: output if all of it may be there.

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <utility>
 #include <vector>
 #include <topocoll/core/ids.hpp>
@@ -15,13 +16,44 @@
 namespace topocoll { inline namespace v0 { namespace plan {
 namespace detail {
 
-/// Messages that units lo to hi-1 travel in.
+/// What units of a plan count: one each, or by the share of the rank whose shard they are in.
 template <class = void>
-[[nodiscard]] std::uint32_t runs_in(const schedule& plan, std::uint32_t lo, std::uint32_t hi) {
-  std::uint32_t runs = 0;
-  for (std::uint32_t u = lo; u < hi; u += run_length(plan, u, hi)) ++runs;
-  return runs;
-}
+class unit_weights {
+ public:
+  unit_weights(const schedule& plan, std::span<const std::uint64_t> shares) : plan_(plan) {
+    if (shares.empty() || !sharded(plan.collective)) return;
+    per_shard_ = plan.units / plan.ranks;
+    std::uint64_t common = 0;
+    for (std::uint64_t s : shares)
+      while (s != 0) common = std::exchange(s, common % s);
+    before_.assign(1, 0);
+    for (std::uint32_t v = 0; v < plan.ranks; ++v)
+      before_.push_back(before_.back() +
+                        shares[plan.order.empty() ? v : plan.order[v].value] / (common == 0 ? 1 : common));
+  }
+  [[nodiscard]] bool even() const { return before_.empty(); }
+  [[nodiscard]] std::uint64_t of(std::uint32_t lo, std::uint32_t hi) const {
+    return even() ? hi - lo : until(hi) - until(lo);
+  }
+  /// Messages that units lo to hi-1 travel in: chunk by chunk where sizes differ.
+  [[nodiscard]] std::uint32_t messages(std::uint32_t lo, std::uint32_t hi) const {
+    std::uint32_t runs = 0;
+    if (even())
+      for (std::uint32_t u = lo; u < hi; u += run_length(plan_, u, hi)) ++runs;
+    else
+      for (std::uint32_t u = lo; u < hi; ++u) runs += of(u, u + 1) != 0 ? 1 : 0;
+    return runs;
+  }
+
+ private:
+  [[nodiscard]] std::uint64_t until(std::uint32_t u) const {
+    const std::uint32_t v = u / per_shard_, rest = u % per_shard_;
+    return before_[v] * per_shard_ + (rest == 0 ? 0 : rest * (before_[v + 1] - before_[v]));
+  }
+  const schedule& plan_;
+  std::uint32_t per_shard_ = 1;
+  std::vector<std::uint64_t> before_{};  ///< sum of the shares at all positions before each; empty: equal shares
+};
 
 /// Way that a message from member `from` to member `to` of a tree takes; 0 where routing decides.
 template <class = void>
@@ -35,7 +67,8 @@ template <class = void>
 
 /// Neighbours send the same amount in every step: one round, repeated.
 template <class = void>
-[[nodiscard]] std::vector<round> ring_rounds(const schedule& plan, const stage& st, const group_view& group) {
+[[nodiscard]] std::vector<round> ring_rounds(const schedule& plan, const unit_weights<>& weights, const stage& st,
+                                             const group_view& group) {
   const std::uint32_t k = group.size(), part = group.bounds[1] - group.bounds[0];
   std::vector<round> rounds;
   if (part == 0) return rounds;
@@ -43,7 +76,7 @@ template <class = void>
   r.repeat = st.kind == stage_kind::all_reduce ? 2 * (k - 1) : k - 1;
   std::uint32_t messages = 1;
   for (std::uint32_t j = 0; j < k; ++j)
-    messages = std::max(messages, runs_in(plan, group.bounds[j], group.bounds[j + 1]));
+    messages = std::max(messages, weights.messages(group.bounds[j], group.bounds[j + 1]));
   for (std::uint32_t i = 0; i < k; ++i)
     r.moves.push_back({group.members[i], group.members[(i + 1) % k], std::uint64_t{part} * plan.slices, messages});
   rounds.push_back(std::move(r));
@@ -70,7 +103,8 @@ template <class = void>
 
 /// Any algorithm: what its members say they send.
 template <class = void>
-[[nodiscard]] std::vector<round> walked_rounds(const schedule& plan, const stage& st, const group_view& group) {
+[[nodiscard]] std::vector<round> walked_rounds(const schedule& plan, const unit_weights<>& weights, const stage& st,
+                                               const group_view& group) {
   std::vector<round> rounds;
   const std::uint32_t kinds = st.how == algorithm::double_tree && plan.slices > 1 ? 2 : 1;  // slices that differ
   for (std::uint32_t s = 0; s < kinds; ++s) {
@@ -79,9 +113,9 @@ template <class = void>
       const member_actions mine = actions_of(st, group, i, s);
       rounds.resize(std::max<std::size_t>(rounds.size(), mine.rounds));
       for (const action& a : mine.list)
-        if (sends(a.what))
-          rounds[a.round].moves.push_back({group.members[i], group.members[a.peer], std::uint64_t{a.hi - a.lo} * alike,
-                                           runs_in(plan, a.lo, a.hi), way_of(st, group, i, a.peer)});
+        if (const std::uint64_t amount = sends(a.what) ? weights.of(a.lo, a.hi) : 0; amount != 0)
+          rounds[a.round].moves.push_back({group.members[i], group.members[a.peer], amount * alike,
+                                           weights.messages(a.lo, a.hi), way_of(st, group, i, a.peer)});
     }
   }
   std::erase_if(rounds, [](const round& r) { return r.moves.empty(); });
@@ -89,16 +123,17 @@ template <class = void>
 }
 
 template <class = void>
-[[nodiscard]] std::vector<round> group_rounds(const schedule& plan, const stage& st, const group_view& group) {
+[[nodiscard]] std::vector<round> group_rounds(const schedule& plan, const unit_weights<>& weights, const stage& st,
+                                              const group_view& group) {
   if (group.size() < 2) return {};
-  if (st.how == algorithm::ring) {
+  if (st.how == algorithm::ring && weights.even()) {
     if (st.kind == stage_kind::broadcast || st.kind == stage_kind::reduce) return chain_rounds(plan, st, group);
     bool even = true;
     for (std::uint32_t j = 0; j < group.size(); ++j)
       even = even && group.bounds[j + 1] - group.bounds[j] == group.bounds[1] - group.bounds[0];
-    if (even) return ring_rounds(plan, st, group);
+    if (even) return ring_rounds(plan, weights, st, group);
   }
-  return walked_rounds(plan, st, group);
+  return walked_rounds(plan, weights, st, group);
 }
 
 /// One transfer per pair of ranks and way.
@@ -122,16 +157,17 @@ void join_moves(std::vector<transfer>& moves) {
 }  // namespace detail
 
 template <class>
-std::vector<round> traffic(const schedule& compact) {
+std::vector<round> traffic(const schedule& compact, std::span<const std::uint64_t> shares) {
   const bool written = seq::none_of(compact.stages, [](const stage& st) { return st.axis.has_value(); });
   const schedule copy = written ? schedule{} : expanded(compact);
   const schedule& plan = written ? compact : copy;
+  const detail::unit_weights<> weights(plan, shares);
   std::vector<round> all;
   for (std::uint32_t index = 0; index < plan.stages.size(); ++index) {
     const stage& st = plan.stages[index];
     std::vector<std::vector<round>> groups;
     for (std::size_t g = 0; g < st.group_count(); ++g)
-      if (auto rounds = detail::group_rounds(plan, st, st.group(g)); !rounds.empty())
+      if (auto rounds = detail::group_rounds(plan, weights, st, st.group(g)); !rounds.empty())
         groups.push_back(std::move(rounds));
     // Groups go side by side; where one repeats a round more often than another, the round is cut.
     std::vector<std::size_t> next(groups.size(), 0);
@@ -159,6 +195,21 @@ std::vector<round> traffic(const schedule& compact) {
     }
   }
   return all;
+}
+
+template <class>
+std::uint64_t traffic_unit(const schedule& plan, std::span<const std::uint64_t> shares) {
+  if (shares.empty() || !sharded(plan.collective)) return plan.chunks();
+  std::uint64_t common = 0, sum = 0;
+  for (std::uint64_t s : shares)
+    while (s != 0) common = std::exchange(s, common % s);
+  const std::uint64_t chunks = plan.chunks() / plan.ranks;  // per shard
+  for (const std::uint64_t s : shares) {
+    const std::uint64_t part = common == 0 ? 0 : s / common;
+    if (part > (INT64_MAX / chunks) - sum) return 0;
+    sum += part;
+  }
+  return sum * chunks;
 }
 
 }}}  // namespace topocoll::v0::plan

@@ -372,7 +372,9 @@ class exact_check {
         const content found = memory_[cell(r, buffer::output, c)];
         content wanted{0, c};
         switch (kind) {
-          case collective_kind::all_gather: wanted.set = sets_.of(c / per_shard); break;
+          case collective_kind::all_gather:
+          case collective_kind::gather: wanted.set = sets_.of(c / per_shard); break;
+          case collective_kind::scatter:
           case collective_kind::broadcast: wanted.set = sets_.of(all_[0].root.value); break;
           case collective_kind::all_to_all: wanted = {sets_.of(c / per_shard), r * per_shard + c % per_shard}; break;
           case collective_kind::all_reduce:

@@ -34,6 +34,8 @@ class program_view {
       case collective_kind::reduce_scatter: return in || owns(chunk);
       case collective_kind::broadcast: return !in || p_.rank == p_.root;
       case collective_kind::reduce: return in || p_.rank == p_.root;
+      case collective_kind::gather: return in ? owns(chunk) : p_.rank == p_.root;
+      case collective_kind::scatter: return in ? p_.rank == p_.root : owns(chunk);
       case collective_kind::all_reduce:
       case collective_kind::all_to_all: return true;
     }

@@ -219,11 +219,16 @@ class stage_check {
         add(kind, how);
         break;
       case stage_kind::scatter:
-        alone.collective = collective_kind::broadcast;
+        alone.collective = copies() && even ? collective_kind::scatter : collective_kind::broadcast;
         add(kind, how);
-        add(stage_kind::all_gather, algorithm::direct);
+        if (alone.collective == collective_kind::broadcast) add(stage_kind::all_gather, algorithm::direct);
         break;
       case stage_kind::gather:
+        if (copies() && even) {
+          alone.collective = collective_kind::gather;
+          add(kind, how);
+          break;
+        }
         alone.collective = collective_kind::reduce;
         add(stage_kind::reduce_scatter, algorithm::direct);
         add(kind, how);
@@ -245,10 +250,11 @@ class stage_check {
     for (std::uint32_t r = 0; r < plan_.ranks; ++r) {
       if (!copies())
         held_[r].assign(0, plan_.units, sets_.of(r));
-      else if (plan_.collective == collective_kind::broadcast && plan_.root.value == r)
+      else if (plan_.root.value == r &&
+               (plan_.collective == collective_kind::broadcast || plan_.collective == collective_kind::scatter))
         held_[r].assign(0, plan_.units, original());
     }
-    if (plan_.collective == collective_kind::all_gather)
+    if (plan_.collective == collective_kind::all_gather || plan_.collective == collective_kind::gather)
       for (std::uint32_t v = 0; v < plan_.ranks; ++v)
         held_[plan_.order.empty() ? v : plan_.order[v].value].assign(v * per_shard, (v + 1) * per_shard, original());
   }
@@ -391,8 +397,9 @@ class stage_check {
     for (std::uint32_t v = 0; v < plan_.ranks; ++v) {
       const std::uint32_t r = plan_.order.empty() ? v : plan_.order[v].value;
       std::uint32_t lo = 0, hi = plan_.units;
-      if (plan_.collective == collective_kind::reduce && plan_.root.value != r) continue;
-      if (plan_.collective == collective_kind::reduce_scatter) {
+      const region promised = output_of(plan_.collective, plan_.root.value == r);
+      if (promised == region::nothing) continue;
+      if (promised == region::own_shard) {
         lo = v * per_shard;
         hi = lo + per_shard;
       }

@@ -17,6 +17,7 @@ namespace topocoll { inline namespace v0 { namespace plan {
 /// Every byte crosses a NIC only as often as it must: all_gather and reduce_scatter move H-1 shards per NIC with H boxes,
 /// and P-1 of them over the spine with P pods. With equal boxes that is the least possible but for the NVLink term: NICs
 /// could take over a part of what NVLink moves, a factor of at most 1 + NIC rate / NVLink rate.
+/// Gather and scatter meet at the NICs of the root's box, each with its share of what passes there.
 /// Parts stay on the rail of the rank that holds them.
 /// Any shape works. Boxes of unequal size share their parts evenly among the ranks that they have, and where parts of two
 /// boxes overlap their holders meet; a rank may then be in several groups of a stage. Numbering of ranks does not matter.
@@ -36,9 +37,10 @@ struct hierarchical {
     if (q.collective == collective_kind::all_to_all)
       return fail(errc::unsupported, "all_to_all has no hierarchical plan: nothing is reduced or copied on the way",
                   "use direct");
-    if (detail::rooted(q.collective) && q.root.value >= q.rank_count())
+    if (rooted(q.collective) && q.root.value >= q.rank_count())
       return fail(errc::invalid_argument, "the root " + std::to_string(q.root.value) + " is not one of the " +
                                               std::to_string(q.rank_count()) + " ranks");
+    if (auto fits = check_shares(q); !fits) return fits.error();
     const auto at = levels_of(q);
     if (!at) return at.error();
     return detail::hierarchy_build({in_box, on_rail, across, slices, std::string(name())}, q, *at).run();

@@ -16,11 +16,11 @@ namespace topocoll { inline namespace v0 { namespace plan {
 ///
 /// Every tree has its part of the array and its way through the graph. all_gather: trees from every rank; reduce_scatter:
 /// the same against the links; all_reduce: trees with free roots, up and down, so that slow ranks are leaves; broadcast and
-/// reduce: trees of the root. Bandwidth comes first: trees may be deep, so small messages are for other planners.
+/// reduce: trees of the root; gather and scatter: paths to and from the root, the parts of a maximum flow. Bandwidth comes first: trees may be deep, so small messages are for other planners.
 struct packed {
   alpha_beta cost{};                  ///< its rates, rounded to three digits, are what the trees share
   std::uint32_t most_depth = 0;       ///< of a tree; 0 for any, fewer rounds cost bandwidth
-  std::uint32_t most_ranks = 64;      ///< above it the time to plan grows fast
+  std::uint32_t most_ranks = 128;     ///< above it the time to plan grows fast
   std::uint64_t effort = 40'000'000;  ///< steps of the search, as in `pack_options`
 
   static constexpr bool any_size = true;  ///< the same plan at every size: made once for a map of sizes

@@ -76,8 +76,8 @@ std::vector<planned> plan_collectives(report& r, const topo::graph& g, const pre
       if (memory.reduce_one_core.value > 0)
         cost.reduce_rate = memory.reduce_one_core * std::min(1.0, static_cast<double>(memory.cores) / options.ranks);
       plan::simulator<plan::alpha_beta> prices(*machine, cost);
-      auto chosen = plan::with_planners_for(
-          options.ranks, [&](const auto&... planners) { return plan::choose(prices, problem, {}, planners...); });
+      auto chosen = plan::with_host_planners(
+          [&](const auto&... planners) { return plan::choose(prices, problem, {}, planners...); });
       if (!chosen) {
         refused = chosen.error().message();
         points.push_back(std::move(p));

@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// Where one plan takes over from another: found in the closed form of prices, to the byte.
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+#include <topocoll/core/sequence.hpp>
+#include <topocoll/plan/detail/choose_search.hpp>
+#include <topocoll/plan/explain.hpp>
+
+namespace topocoll { inline namespace v0 { namespace plan {
+namespace detail {
+
+/// A priced plan at any size, as `plan_curve`, and which it is.
+struct known_plan {
+  std::uint64_t digest = 0;
+  plan_curve curve{};
+};
+
+/// Plans that were priced, and the search among them.
+template <class = void>
+class size_search {
+ public:
+  static constexpr std::uint32_t none = UINT32_MAX;
+
+  /// Number of a plan; priced when it is new. `none` when there is none or it has no price.
+  template <CostModel M>
+  [[nodiscard]] std::uint32_t number_of(simulator<M>& prices, const problem& p, const choose_options& options,
+                                        std::string_view planner, result<schedule> made) {
+    if (!made) return none;
+    const bool cut = options.cut && can_be_cut(*made);
+    if (cut) made->slices = 1;
+    const std::uint64_t print = digest(*made);
+    for (std::uint32_t k = 0; k < known_.size(); ++k)
+      if (known_[k].digest == print) return known_[k].curve.slopes.empty() ? none : k;
+    known_.push_back({print, {label_of(*made, planner), {}}});
+    auto priced = prices.run(p, *made);
+    if (!priced || p.size.value == 0) return none;
+    const auto add = [&](const simulation& s) {
+      known_.back().curve.slopes.push_back(
+          {s.launch + s.latency + s.posting, (s.busiest + s.unhidden).value / static_cast<double>(p.size.value)});
+    };
+    add(*priced);
+    for (const std::uint32_t slices : {2U, 4U, max_slices}) {
+      if (!cut) break;
+      priced->cut_into(slices, prices.cost().post());
+      add(*priced);
+    }
+    return static_cast<std::uint32_t>(known_.size() - 1);
+  }
+
+  /// The cheapest of some plans; of equal ones the first. `none` when there is none.
+  [[nodiscard]] std::uint32_t best_of(const std::vector<std::uint32_t>& offered, bytes size) const {
+    std::uint32_t best = none;
+    for (const std::uint32_t k : offered)
+      if (k != none && (best == none || time_of(k, size) < time_of(best, size))) best = k;
+    return best;
+  }
+  [[nodiscard]] seconds time_of(std::uint32_t k, bytes size) const { return known_[k].curve.at(size); }
+  [[nodiscard]] const std::string& name_of(std::uint32_t k) const { return known_[k].curve.name; }
+  [[nodiscard]] bool same(std::uint32_t a, std::uint32_t b) const { return name_of(a) == name_of(b); }
+
+  /// Least size above `low`, at most `high`, at which plan b is cheaper than plan a. Precondition: at `high` it is.
+  [[nodiscard]] bytes crossing(std::uint32_t a, std::uint32_t b, bytes low, bytes high) const {
+    while (high.value - low.value > 1) {
+      const bytes middle{low.value + (high.value - low.value) / 2};
+      (time_of(b, middle) < time_of(a, middle) ? high : low) = middle;
+    }
+    return high;
+  }
+
+  /// A size and the plan that wins there and from there on.
+  struct change {
+    bytes size{};
+    std::uint32_t plan = 0;
+  };
+  /// Adds the changes between two sizes with different winners, in order, the last one to the winner at `high`.
+  template <class WinnerAt>
+  void split(change low, change high, const WinnerAt& winner_at, std::size_t& questions,
+             std::vector<change>& to) const {
+    while (!same(low.plan, high.plan)) {
+      if (high.size.value - low.size.value <= 1 || questions == 0) {
+        to.push_back(high);
+        return;
+      }
+      --questions;
+      // The prices say where; the planners, who may offer something else there, are asked on both sides of it.
+      const bytes guess = crossing(low.plan, high.plan, low.size, high.size);
+      if (guess.value - low.size.value > 1) {
+        const change before{guess - bytes{1}, winner_at(guess - bytes{1})},
+            there{guess, guess == high.size ? high.plan : winner_at(guess)};
+        if (same(before.plan, low.plan) && same(there.plan, high.plan)) {
+          to.push_back(there);
+          return;
+        }
+        if (same(before.plan, low.plan) && !same(there.plan, low.plan)) {  // a third plan, here to the byte
+          to.push_back(there);
+          low = there;
+          continue;
+        }
+        if (same(before.plan, low.plan) && there.size < high.size) low = there;
+      }
+      // The plan that wins above is not offered below, or a third one lies between: halving finds both.
+      if (high.size.value - low.size.value <= 1) continue;
+      const bytes half{low.size.value + (high.size.value - low.size.value) / 2};
+      const change middle{half, winner_at(half)};
+      split(low, middle, winner_at, questions, to);
+      low = middle;
+    }
+  }
+
+  /// The ranges and curves that the changes make; the first change is at the first size.
+  [[nodiscard]] size_map map_of(const std::vector<change>& changes, bytes last, const bound& limit) const {
+    size_map m;
+    for (std::size_t k = 0; k < changes.size(); ++k) {
+      const change& c = changes[k];
+      const bytes end = k + 1 < changes.size() ? changes[k + 1].size - bytes{1} : last;
+      if (m.ranges.empty() || m.ranges.back().name != name_of(c.plan))
+        m.ranges.push_back({c.size, end, name_of(c.plan), {}, {}, limit.at(c.size), {}});
+      size_range& r = m.ranges.back();
+      r.last = end;
+      r.last_bound = limit.at(end);
+    }
+    for (const size_range& r : m.ranges)
+      if (seq::find_by(m.curves, r.name, &plan_curve::name) == m.curves.end()) {
+        plan_curve all{r.name, {}};  // plans of one name are one line of a table
+        for (const known_plan& k : known_)
+          if (k.curve.name == r.name) all.slopes.insert(all.slopes.end(), k.curve.slopes.begin(), k.curve.slopes.end());
+        m.curves.push_back(std::move(all));
+      }
+    for (size_range& r : m.ranges) {
+      const plan_curve& c = *seq::find_by(m.curves, r.name, &plan_curve::name);
+      r.first_time = c.at(r.first);
+      r.last_time = c.at(r.last);
+    }
+    return m;
+  }
+
+ private:
+  std::vector<known_plan> known_;
+};
+
+}  // namespace detail
+
+template <CostModel M, Synthesizer... Planners>
+result<size_map> winners(simulator<M>& prices, const problem& p, const bound& limit, bytes first, bytes last,
+                         const choose_options& options, const Planners&... planners) {
+  std::vector<bytes> grid = doubling_sizes(first, last);
+  if (grid.empty()) return fail(errc::invalid_argument, "there are no sizes between the first and the last one");
+  if (grid.back() != last) grid.push_back(last);
+  detail::size_search<> search;
+  problem at = p;
+  at.size = grid.front();
+  const auto plan_of = [&](const auto& planner) {
+    return search.number_of(prices, at, options, std::string_view(planner.name()), planner.synthesize(at));
+  };
+  std::vector<std::uint32_t> any_size;  // `none` for planners that must be asked again
+  (any_size.push_back(detail::same_at_any_size(planners) ? plan_of(planners) : search.none), ...);
+  const auto winner_at = [&](bytes size) {
+    at.size = size;
+    std::vector<std::uint32_t> offered;
+    const auto offer = [&](const auto& planner) {
+      offered.push_back(detail::same_at_any_size(planner) ? any_size[offered.size()] : plan_of(planner));
+    };
+    (offer(planners), ...);
+    return search.best_of(offered, size);
+  };
+  using change = detail::size_search<>::change;
+  std::vector<change> changes;
+  std::size_t questions = 256;
+  change before{};
+  for (const bytes size : grid) {
+    const change now{size, winner_at(size)};
+    if (now.plan == search.none)
+      return fail(errc::unsupported,
+                  "no planner has a plan for " + std::string(to_string(p.collective)) + " of " + to_string(size));
+    if (changes.empty())
+      changes.push_back(now);
+    else
+      search.split(before, now, winner_at, questions, changes);
+    before = now;
+  }
+  return search.map_of(changes, last, limit);
+}
+
+}}}  // namespace topocoll::v0::plan
