@@ -47,7 +47,7 @@ struct nccl_tests_table {
 
 namespace detail {
 
-[[nodiscard]] inline std::vector<std::string_view> words_of(std::string_view line) {
+[[nodiscard]] inline std::vector<std::string_view> columns_of(std::string_view line) {
   std::vector<std::string_view> words;
   while (true) {
     const std::size_t first = line.find_first_not_of(" \t\r");
@@ -102,7 +102,7 @@ template <class = void>
     const std::string_view line = detail::without_tag(text.substr(0, end));
     text.remove_prefix(end == std::string_view::npos ? text.size() : end + 1);
     ++number;
-    const auto words = detail::words_of(line);
+    const auto words = detail::columns_of(line);
     if (words.empty()) continue;
     const auto begins_run = [&] {
       if (tables.back().rows.empty()) return;

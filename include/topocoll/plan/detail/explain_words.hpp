@@ -51,6 +51,7 @@ template <class = void>
   const double value = share * 100;
   if (value >= 9.95) return std::to_string(static_cast<std::int64_t>(value + 0.5)) + " %";
   const auto tenths = static_cast<std::int64_t>(value * 10 + 0.5);
+  if (tenths == 0 && value > 1e-6) return "below 0.1 %";
   return std::to_string(tenths / 10) + '.' + std::to_string(tenths % 10) + " %";
 }
 

@@ -197,9 +197,7 @@ class overlay_host {
   [[nodiscard]] std::string ranks_text(node_id v) const {
     const std::vector<std::uint32_t>& on = (*ranks_on_)[v.value];
     if (on.empty()) return {};
-    std::string text = on.size() == 1 ? "rank " : "ranks ";
-    for (std::size_t k = 0; k < on.size() && k < 3; ++k) text += (k == 0 ? "" : ",") + std::to_string(on[k]);
-    return on.size() > 3 ? text + ",…" : text;
+    return on.size() == 1 ? "rank " + std::to_string(on[0]) : std::to_string(on.size()) + " ranks";
   }
   void draw_node(const item& i) {
     const topo::node& n = node_of(i);
@@ -209,10 +207,29 @@ class overlay_host {
                                                         : "#F4F4F4";
     std::string under = ranks_text(i.v);
     if (n.kind == topo::node_kind::nic) under = nic_text(i);
+    if (n.kind == topo::node_kind::cpu && !(*ranks_on_)[i.v.value].empty()) draw_memory(i);
     c_.box(i.x - i.w / 2, i.y, i.w, tile_h, fill, "#555555", 4, n.key + (under.empty() ? "" : "\n" + under));
     c_.boxed_text(i.x, i.y + (under.empty() ? 21 : 15), 10, hold::middle, word_of(i), true);
     c_.boxed_text(i.x, i.y + 28, 9.5, hold::middle, under, false, "#4A4A4A");
   }
+  /// The memory of a NUMA domain with ranks, below it: what they hand over passes there.
+  void draw_memory(const item& i) {
+    for (const link_id e : g_.out_links(i.v)) {
+      const topo::link& l = g_.at(e);
+      if (l.kind != topo::link_kind::memory) continue;
+      const auto line = [&](link_id which, double side) {
+        const load_style s = style_of_share(l_.share[which.value]);
+        c_.line(i.x + side, i.y + tile_h, i.x + side, memory_at(i), s.colour, s.width, s.dashes, l_.title(which));
+      };
+      line(e, -3.2);
+      for (const link_id back : g_.out_links(l.to))
+        if (g_.head(back) == i.v) line(back, 3.2);
+      c_.box(i.x - i.w / 2, memory_at(i), i.w, 22, "#F4F4F4", "#555555", 4, g_.at(l.to).key);
+      c_.boxed_text(i.x, memory_at(i) + 15, 10, hold::middle, "memory", true);
+    }
+  }
+  [[nodiscard]] static double memory_at(const item& i) { return i.y + tile_h + 34; }
+
   /// What leaves through the cables of a NIC; draws the cable as well.
   [[nodiscard]] std::string nic_text(const item& i) {
     bytes out{};

@@ -97,7 +97,8 @@ void overlay_host<Deferred>::badge() {
       overlay_badge(c_, (from.x + to.x) / 2, (from.y + to.y + tile_h) / 2, text);
   } else if (shown(a) || shown(b)) {
     const item& i = items_[shown(a) ? a : b];
-    if (i.device) overlay_badge(c_, i.x, i.y + tile_h + 12, text);
+    if (i.device || l.kind == topo::link_kind::memory)
+      overlay_badge(c_, i.x, i.y + tile_h + (i.device ? 12 : 17), text);
   }
 }
 
@@ -113,6 +114,7 @@ double overlay_host<Deferred>::draw_pairs(const std::vector<overlay_pair>& pairs
   }
   if (seats.size() < 2) return y;
   seq::sort(seats, [](const auto& a, const auto& b) { return a.second < b.second; });
+  seats[0].second = std::max(seats[0].second, x + 14);
   for (std::size_t k = 1; k < seats.size(); ++k)  // ranks of neighbours do not meet
     seats[k].second = std::max(seats[k].second, seats[k - 1].second + 28);
   const auto seat = [&](std::uint32_t rank) {

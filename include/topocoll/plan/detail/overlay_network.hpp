@@ -131,6 +131,7 @@ class overlay_network {
     for (std::size_t t = 0; t < tiers; ++t)
       width = std::max(width, static_cast<double>(of_tier[t].size()) * (box_width[t] + 10));
     static constexpr const char* captions[] = {"hosts", "leaves", "spines", "core switches", "NVLink domains"};
+    static constexpr const char* lone[] = {"host", "leaf", "spine", "core switch", "NVLink domain"};
     constexpr std::size_t rows[] = {3, 2, 1, hosts, planes};  // from the top
     double at = y, foot = y;
     double top_of[tiers] = {};
@@ -156,8 +157,8 @@ class overlay_network {
       if (of_tier[t].empty()) continue;
       std::size_t units = 0;
       for (const std::uint32_t b : of_tier[t]) units += boxes_[b].members.size();
-      c_.text(x, top_of[t] + box_height / 2 + 4, 12, hold::start, std::to_string(units) + ' ' + captions[t], tone::ink,
-              true);
+      c_.text(x, top_of[t] + box_height / 2 + 4, 12, hold::start,
+              std::to_string(units) + ' ' + (units == 1 ? lone : captions)[t], tone::ink, true);
       for (const std::uint32_t b : of_tier[t]) draw_box(boxes_[b]);
     }
     words(x, top_of);
