@@ -31,7 +31,7 @@ namespace detail {
 struct order_options {
   topology_input input;
   std::string hosts, format = "list", output;
-  std::optional<std::uint32_t> slots;
+  std::optional<std::uint32_t> slot_count;
   std::uint32_t port = 29500;
   bool json = false;
 };
@@ -55,7 +55,7 @@ struct order_options {
 
 [[nodiscard]] inline std::string order_json(const ordered_hosts& order) {
   io::json hosts = io::json::array(), tiers = io::json::array(), findings = io::json::array();
-  for (const job_host& h : order.hosts) hosts.push_back({{"name", h.name}, {"slots", h.slots == 0 ? 1 : h.slots}});
+  for (const job_host& h : order.hosts) hosts.push_back({{"name", h.name}, {"slots", h.slot_count == 0 ? 1 : h.slot_count}});
   for (std::size_t t = 0; t < order.before.size(); ++t) {
     const auto score = [&](const order_score& s) {
       return io::json{{"ring_hops", s.ring},
@@ -125,7 +125,7 @@ inline int run_order(std::span<const std::string_view> args, sink out, sink err)
                  "list (default), mpirun (Open MPI host file), rankfile, hydra (MPICH, Intel MPI), slurm (for "
                  "SLURM_HOSTFILE), torchrun (arguments by host), torchrun-env (shell file)")
       ->type_name("FORM");
-  cli.add_option("--slots", o.slots, "processes of each host; by default as the host file says, else its GPUs, else 1")
+  cli.add_option("--slots", o.slot_count, "processes of each host; by default as the host file says, else its GPUs, else 1")
       ->type_name("N");
   cli.add_option("--port", o.port, "port of torchrun's rendezvous (default 29500)")->type_name("N");
   auto* json = cli.add_flag("--json", o.json, "the order and what it brings as JSON, schema topocoll.order/1");
@@ -134,7 +134,7 @@ inline int run_order(std::span<const std::string_view> args, sink out, sink err)
       ->type_name("DIR");
   if (const auto done = parse(cli, args, out, err)) return *done;
   static_cast<void>(json);
-  if (o.slots && *o.slots == 0)
+  if (o.slot_count && *o.slot_count == 0)
     return complain(err, fail(errc::invalid_argument, "hosts have at least one process each"));
   const auto g = read_topology(o.input);
   if (!g) return complain(err, g.error());
@@ -149,9 +149,9 @@ inline int run_order(std::span<const std::string_view> args, sink out, sink err)
   std::vector<job_host> by_name = all;
   seq::sort_by(by_name, &job_host::name);
   for (job_host& h : hosts) {
-    if (o.slots) h.slots = *o.slots;
+    if (o.slot_count) h.slot_count = *o.slot_count;
     const auto known = seq::lower_bound_by(by_name, h.name, &job_host::name);
-    if (h.slots == 0 && known != by_name.end() && known->name == h.name) h.slots = known->slots;
+    if (h.slot_count == 0 && known != by_name.end() && known->name == h.name) h.slot_count = known->slot_count;
   }
   const auto order = order_hosts(*g, hosts);
   if (!order) return complain(err, order.error());

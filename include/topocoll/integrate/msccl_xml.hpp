@@ -151,7 +151,7 @@ struct msccl_proof {
   std::uint32_t most_blocks = 0;  ///< of a GPU; all must run at once, so a GPU needs so many multiprocessors
   std::uint32_t most_steps = 0;   ///< of a thread block
   std::uint64_t steps = 0, messages = 0, fused = 0;
-  std::uint32_t slots = 0;  ///< messages that fit into a connection, as it was proved with
+  std::uint32_t slot_count = 0;  ///< messages that fit into a connection, as it was proved with
 };
 
 /// Proves a plan by the rules of its reader, without trust in who wrote it.

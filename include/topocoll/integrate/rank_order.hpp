@@ -21,7 +21,7 @@ namespace topocoll { inline namespace v0 {
 /// A host of a job with its processes; 0 when not told.
 struct job_host {
   std::string name;
-  std::uint32_t slots = 0;
+  std::uint32_t slot_count = 0;
 
   friend bool operator==(const job_host&, const job_host&) = default;
 };
@@ -58,7 +58,7 @@ struct ordered_hosts {
   }
   [[nodiscard]] std::uint32_t ranks() const {
     std::uint32_t all = 0;
-    for (const job_host& h : hosts) all += h.slots == 0 ? 1 : h.slots;
+    for (const job_host& h : hosts) all += h.slot_count == 0 ? 1 : h.slot_count;
     return all;
   }
 };

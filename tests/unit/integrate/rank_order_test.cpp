@@ -28,9 +28,9 @@ topo::graph uneven() {
       "SwitchName=l0 Nodes=n[0-3]\nSwitchName=l1 Nodes=n[4-7]\nSwitchName=l2 Nodes=n[8-11]\n"
       "SwitchName=s0 Switches=l[0,2]\nSwitchName=s1 Switches=l1\nSwitchName=top Switches=s[0-1]\n");
 }
-std::vector<job_host> jobs(const names& list, std::uint32_t slots = 8) {
+std::vector<job_host> jobs(const names& list, std::uint32_t slot_count = 8) {
   std::vector<job_host> hosts;
-  for (const std::string& n : list) hosts.push_back({n, slots});
+  for (const std::string& n : list) hosts.push_back({n, slot_count});
   return hosts;
 }
 names names_of(const ordered_hosts& o) {
@@ -90,7 +90,7 @@ TEST(rank_order, leaves_each_group_once_in_large_fabrics) {
   const topo::graph g = described("dgx-h100:nodes=64,pods=4,cores=2,spines=8");
   auto hosts = job_hosts_of(g);
   ASSERT_EQ(hosts.size(), 64u);
-  EXPECT_EQ(hosts[0].slots, 8u);
+  EXPECT_EQ(hosts[0].slot_count, 8u);
   std::mt19937 draw(7);
   for (int i = 0; i < 5; ++i) {
     std::shuffle(hosts.begin(), hosts.end(), draw);
@@ -118,7 +118,7 @@ TEST(rank_order, counts_what_a_planned_ring_takes_across) {
   auto hosts = job_hosts_of(g);
   std::mt19937 draw(3);
   std::shuffle(hosts.begin(), hosts.end(), draw);
-  for (job_host& h : hosts) h.slots = 1;
+  for (job_host& h : hosts) h.slot_count = 1;
   const auto o = ordered(g, hosts);
   const order_score* pods = nullptr;
   const order_score* mixed = nullptr;

@@ -132,6 +132,53 @@ TEST(overlay_svg, draws_machines_without_anything_to_carry) {
   EXPECT_NE(x.text.find("Host node0"), std::string::npos);
 }
 
+TEST(overlay_svg, draws_processes_on_numa_domains_and_their_memory) {
+  topo::fragment f;
+  const auto add = [&](topo::node_kind kind, const std::string& name) {
+    topo::node n;
+    n.kind = kind;
+    n.key = "here/" + name;
+    n.name = name;
+    n.host = "here";
+    return f.add(n);
+  };
+  const auto join = [&](topocoll::node_id a, topocoll::node_id b, topo::link_kind kind, double rate) {
+    topo::link l;
+    l.from = a;
+    l.to = b;
+    l.kind = kind;
+    l.capacity = {rate};
+    f.join(l);
+  };
+  const auto a = add(topo::node_kind::cpu, "NUMA 0"), b = add(topo::node_kind::cpu, "NUMA 1");
+  join(a, add(topo::node_kind::host_memory, "memory 0"), topo::link_kind::memory, 100e9);
+  join(b, add(topo::node_kind::host_memory, "memory 1"), topo::link_kind::memory, 100e9);
+  join(a, b, topo::link_kind::cpu, 400e9);
+  const topo::graph g = topo::graph::from(f).value();
+  plan::problem p;
+  p.graph = &g;
+  p.size = 1_MiB;
+  p.ranks = {a, a, a, a, a, b, b};
+  plan::simulator<plan::alpha_beta> prices(g, plan::alpha_beta::host());
+  const auto made = plan::one_shot{}.synthesize(p).value();
+  drawn x;
+  x.price = prices.run(p, made).value();
+  x.text = plan::overlay_svg(p, made, x.price, prices.cost());
+  ASSERT_TRUE(x.d.load_string(x.text.c_str()));
+  const auto texts = svg_reading::texts_of(x.d);
+  EXPECT_EQ(svg_reading::overlap(texts), "");
+  EXPECT_EQ(svg_reading::outside(x.d, texts), "");
+  EXPECT_NE(x.text.find(">5 ranks<"), std::string::npos);
+  EXPECT_EQ(titled(x, "line", "NUMA 0 of here to memory 0 of here"), 1U);
+  EXPECT_EQ(titled(x, "rect", "on the busiest link"), 1U);
+  std::size_t discs = 0;
+  for (const pugi::xml_node c : x.d.child("svg").children("circle")) {
+    EXPECT_GE(c.attribute("cx").as_double(), c.attribute("r").as_double());
+    ++discs;
+  }
+  EXPECT_EQ(discs, 7U);
+}
+
 TEST(overlay_svg, sums_up_what_is_too_much) {
   drawn x;
   draw(x, "dgx-h100:nodes=64,leaves=8", plan::hierarchical{});

@@ -47,8 +47,8 @@ struct plain_result {
 /// The lesser half of small sizes, else the time out of place: as in `parse_measurement_table`.
 [[nodiscard]] inline seconds time_of_halves(bytes size, std::optional<seconds> out, std::optional<seconds> in) {
   if (!out) return in.value_or(seconds{});
-  const bool small = plan::band_of(size) == plan::size_band::to_64KiB;
-  return small && in ? std::min(*out, *in) : *out;
+  const bool half_counts = plan::band_of(size) == plan::size_band::to_64KiB;
+  return half_counts && in ? std::min(*out, *in) : *out;
 }
 
 /// Adds results of one run among `ranks` ranks of the machine that was named.

@@ -291,8 +291,8 @@ inline void read_run(const table_line& l, plan::run_conditions& run) {
     o.collective = *collective;
     o.size = {static_cast<std::uint64_t>(*size)};
     // The first sizes of a run often carry its start: the lesser half is the better measurement there.
-    const bool small = plan::band_of(o.size) == plan::size_band::to_64KiB;
-    o.time = {(small && in && *in > 0 ? std::min(*out, *in) : *out) * 1e-6};
+    const bool half_counts = plan::band_of(o.size) == plan::size_band::to_64KiB;
+    o.time = {(half_counts && in && *in > 0 ? std::min(*out, *in) : *out) * 1e-6};
     o.machine.ranks = static_cast<std::uint32_t>(*ranks);
     read_links(l, static_cast<std::uint32_t>(*nodes), o.machine);
     read_network(l, o.machine);

@@ -109,7 +109,7 @@ class msccl_checker {
     }
     proof_.ranks = ranks;
     proof_.channels = plan_.channels;
-    proof_.slots = msccl_slots(plan_.protocol);
+    proof_.slot_count = msccl_slots(plan_.protocol);
     return {};
   }
 
@@ -323,12 +323,12 @@ class msccl_checker {
       calls(in_[c], received);
       for (std::size_t m = 0; m < sent.size(); ++m) {
         events.order(sent[m], received[m]);
-        if (m >= proof_.slots) events.order(received[m - proof_.slots], sent[m], true);
+        if (m >= proof_.slot_count) events.order(received[m - proof_.slot_count], sent[m], true);
       }
     }
     const auto stuck = events.ends();
     if (!stuck) return {};
-    return refuse("the plan can block for ever with " + std::to_string(proof_.slots) +
+    return refuse("the plan can block for ever with " + std::to_string(proof_.slot_count) +
                   " messages in flight: " + at(from[stuck->event]) + " waits for " + at(from[stuck->other]) +
                   ", and that one, in turn, for the first");
   }

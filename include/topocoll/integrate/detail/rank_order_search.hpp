@@ -143,8 +143,8 @@ std::vector<job_host> job_hosts_of(const topo::graph& g) {
   std::vector<job_host> with, all;
   for (const topo::group& h : topo::hosts(g)) {
     job_host host{h.name, 0};
-    for (const node_id v : h.nodes) host.slots += g.at(v).kind == topo::node_kind::gpu ? 1 : 0;
-    if (host.slots != 0) with.push_back(host);
+    for (const node_id v : h.nodes) host.slot_count += g.at(v).kind == topo::node_kind::gpu ? 1 : 0;
+    if (host.slot_count != 0) with.push_back(host);
     all.push_back(std::move(host));
   }
   return with.empty() ? all : with;
@@ -190,8 +190,8 @@ result<ordered_hosts> order_hosts(const topo::graph& g, std::span<const job_host
   for (const job_host& h : hosts) {
     const auto at = seq::lower_bound_by(seen, h.name, &std::pair<std::string, std::uint32_t>::first);
     if (at != seen.end() && at->first == h.name) {
-      std::uint32_t& slots = entries[at->second].host.slots;
-      slots = (slots == 0 ? 1 : slots) + (h.slots == 0 ? 1 : h.slots);
+      std::uint32_t& slot_count = entries[at->second].host.slot_count;
+      slot_count = (slot_count == 0 ? 1 : slot_count) + (h.slot_count == 0 ? 1 : h.slot_count);
       if (!seq::contains(again, h.name)) again.push_back(h.name);
       continue;
     }

@@ -13,7 +13,7 @@
 namespace topocoll { inline namespace v0 {
 namespace detail {
 
-[[nodiscard]] inline std::uint32_t slots_of(const job_host& h) { return h.slots == 0 ? 1 : h.slots; }
+[[nodiscard]] inline std::uint32_t slots_of(const job_host& h) { return h.slot_count == 0 ? 1 : h.slot_count; }
 
 /// `each(host, its place)` put together.
 template <class Each>

@@ -88,9 +88,9 @@ void explain_gap(const problem& p, const choice& made, const Rate& rate, explana
     e.remedy = share(in_rounds) + " of it is latency of " + plural(s.rounds, "round") +
                ": larger arrays or fewer rounds would remove it";
   } else if (s.unhidden >= on_link) {
-    e.remedy =
-        share(s.unhidden) +
-        " of it is stages that wait for one another: more slices would overlap them, at the price of more messages";
+    e.remedy = share(s.unhidden) + " of it is stages that wait for one another: more slices would overlap them, ";
+    e.remedy += s.slices < max_slices ? "at the price of more messages"
+                                      : "but " + std::to_string(s.slices) + " are the most that there are";
   } else if (!s.limit) {
     e.remedy = share(on_link) + " of it is reduction in one rank: spreading sums over more ranks would remove it";
   } else if (crosses_cut(g, limit, *s.limit)) {

@@ -105,8 +105,8 @@ class levelled_build {
     const double ring = hop * (x.size - 1), direct = hop + options_.post.value * (x.size - 2);
     const double halving = std::has_single_bit(x.size) ? hop * std::bit_width(x.size - 1) : 1e300;
     // All at once needs a place for every message; and switches see bursts from all sides when messages are large.
-    constexpr double small = 1 << 20U;
-    if (direct <= halving && direct < ring && part <= small) return algorithm::direct;
+    constexpr double one_mebibyte = 1 << 20U;
+    if (direct <= halving && direct < ring && part <= one_mebibyte) return algorithm::direct;
     return halving < ring ? algorithm::recursive : algorithm::ring;
   }
 
