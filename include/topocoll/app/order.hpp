@@ -55,7 +55,8 @@ struct order_options {
 
 [[nodiscard]] inline std::string order_json(const ordered_hosts& order) {
   io::json hosts = io::json::array(), tiers = io::json::array(), findings = io::json::array();
-  for (const job_host& h : order.hosts) hosts.push_back({{"name", h.name}, {"slots", h.slot_count == 0 ? 1 : h.slot_count}});
+  for (const job_host& h : order.hosts)
+    hosts.push_back({{"name", h.name}, {"slots", h.slot_count == 0 ? 1 : h.slot_count}});
   for (std::size_t t = 0; t < order.before.size(); ++t) {
     const auto score = [&](const order_score& s) {
       return io::json{{"ring_hops", s.ring},
@@ -125,7 +126,8 @@ inline int run_order(std::span<const std::string_view> args, sink out, sink err)
                  "list (default), mpirun (Open MPI host file), rankfile, hydra (MPICH, Intel MPI), slurm (for "
                  "SLURM_HOSTFILE), torchrun (arguments by host), torchrun-env (shell file)")
       ->type_name("FORM");
-  cli.add_option("--slots", o.slot_count, "processes of each host; by default as the host file says, else its GPUs, else 1")
+  cli.add_option("--slots", o.slot_count,
+                 "processes of each host; by default as the host file says, else its GPUs, else 1")
       ->type_name("N");
   cli.add_option("--port", o.port, "port of torchrun's rendezvous (default 29500)")->type_name("N");
   auto* json = cli.add_flag("--json", o.json, "the order and what it brings as JSON, schema topocoll.order/1");

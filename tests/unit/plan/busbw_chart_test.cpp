@@ -12,6 +12,7 @@
 #include <topocoll/plan/explain.hpp>
 #include <topocoll/plan/planners.hpp>
 #include <gtest/gtest.h>
+#include <pugixml.hpp>
 
 namespace topo = topocoll::topo;
 namespace plan = topocoll::plan;

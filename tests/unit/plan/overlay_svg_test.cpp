@@ -9,6 +9,7 @@
 #include <topocoll/plan/overlay_svg.hpp>
 #include <topocoll/plan/planners.hpp>
 #include <gtest/gtest.h>
+#include <pugixml.hpp>
 
 namespace topo = topocoll::topo;
 namespace plan = topocoll::plan;
