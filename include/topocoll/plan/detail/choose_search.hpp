@@ -52,7 +52,7 @@ template <class = void>
     if (seq::find(seen, s.how) == seen.end()) seen.push_back(s.how);
   const std::string_view only = seen.size() == 1 ? to_string(seen[0]) : std::string_view();
   // "ring", "tree": the name says it.
-  if (seen.empty() ||
+  if (seen.empty() || (!only.empty() && text == only) ||
       (plan.stages.size() == 1 && (text.find(only) != std::string::npos || only.find(text) != std::string_view::npos)))
     return text;
   for (std::size_t i = 0; i < seen.size(); ++i)
