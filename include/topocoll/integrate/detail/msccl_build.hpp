@@ -121,7 +121,7 @@ class msccl_builder {
     if (plan.name.empty())
       plan.name = std::string(to_string(first.collective)) + "_" + std::to_string(first.ranks) + "_ranks";
     for (std::uint32_t r = 0; r < programs_.size(); ++r) {
-      auto gpu = this->gpu(r);
+      auto gpu = part_of_gpu(r);
       if (!gpu) return std::move(gpu).error();
       plan.gpus.push_back(std::move(*gpu));
     }
@@ -204,7 +204,7 @@ class msccl_builder {
     at = static_cast<std::int32_t>(offset(rank, s));
   }
 
-  [[nodiscard]] result<msccl_gpu> gpu(std::uint32_t r) {
+  [[nodiscard]] result<msccl_gpu> part_of_gpu(std::uint32_t r) {
     const plan::program& program = programs_[r];
     rank_flow& flow = flows_[r];
     block_layout layout;
@@ -243,7 +243,7 @@ class msccl_builder {
       auto& steps = made.blocks[b].steps;
       for (const std::uint32_t p : made.order[b]) {
         if (layout.fused_with[p] != none) continue;
-        auto step = this->step(r, p, layout.fused_send[p]);
+        auto step = step_of(r, p, layout.fused_send[p]);
         if (!step) return std::move(step).error();
         step->has_dep = told[p] != 0;
         for (std::size_t w = 0; w < waits[p].size(); ++w) {
@@ -262,7 +262,7 @@ class msccl_builder {
     return gpu;
   }
 
-  [[nodiscard]] result<msccl_step> step(std::uint32_t r, std::uint32_t p, std::uint32_t send) const {
+  [[nodiscard]] result<msccl_step> step_of(std::uint32_t r, std::uint32_t p, std::uint32_t send) const {
     const rank_flow& flow = flows_[r];
     const flow_piece& piece = flow.pieces[p];
     msccl_step s;

@@ -56,7 +56,7 @@ class mscclpp_builder {
       plan.name = std::string(to_string(first.collective)) + "_" + std::to_string(first.ranks) + "_ranks";
     std::uint32_t most_cells = first.chunks;
     for (std::uint32_t r = 0; r < programs_.size(); ++r) {
-      auto gpu = this->gpu(r);
+      auto gpu = part_of_gpu(r);
       if (!gpu) return std::move(gpu).error();
       most_cells = std::max(most_cells, gpu->scratch);
       plan.gpus.push_back(std::move(*gpu));
@@ -232,7 +232,7 @@ class mscclpp_builder {
     bool wide_since_ = false, narrow_since_ = false;
   };
 
-  [[nodiscard]] result<mscclpp_gpu> gpu(std::uint32_t r) {
+  [[nodiscard]] result<mscclpp_gpu> part_of_gpu(std::uint32_t r) {
     const plan::program& program = programs_[r];
     const rank_flow& flow = flows_[r];
     const rank_state& s = ranks_[r];

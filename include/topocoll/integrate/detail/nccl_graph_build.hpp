@@ -44,7 +44,7 @@ class ring_search {
     intra_type_ = intra;
     inter_type_ = inter;
     cross_ = cross;
-    const double ceiling = this->ceiling();
+    const double ceiling = most_in_all();
     if (!(ceiling > best.total() * (1 + tolerance))) return;
     // Half of what is left: classes come from near to far, and most machines are done with the first.
     work_ = left_in_all_ / 2;
@@ -112,7 +112,7 @@ class ring_search {
   }
 
   /// No plan is above this: what GPUs can send over paths of the class, and what the adapters carry.
-  [[nodiscard]] double ceiling() const {
+  [[nodiscard]] double most_in_all() const {
     double least = 1e300;
     for (std::size_t a = 0; a < n_.gpus.size() && n_.gpus.size() > 1; ++a) {
       std::vector<std::uint32_t> first_links;
