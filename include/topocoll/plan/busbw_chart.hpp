@@ -42,7 +42,7 @@ template <class = void>
                                                  const model_constants& constants = {});
 
 /// The chart as one SVG text without scripts, fonts or references to anything outside; sizes on a logarithmic axis. Lines
-/// differ in colour and dashes, are named at their right end without overlap, and the text tells in <desc> who wins where.
+/// differ in colour and dashes, are named at their right end without overlap, and the text tells in desc who wins where.
 /// A plan's line is wide where the plan wins. Precondition: as `busbw_chart_of` makes it.
 template <class = void>
 [[nodiscard]] std::string to_svg(const busbw_chart& chart);

@@ -25,7 +25,7 @@ struct overlay_options {
 /// Links are as wide and as dark as they are busy, measured by the busiest one, in five colours that the colour-blind tell
 /// apart; what carries nothing is grey and dashed; the busiest has its bytes written on it. First the network in tiers, then
 /// the inside of a host, below it arcs between the ranks that send to each other, in a colour for each stage (or tree), then
-/// the heaviest trees. Every line and box has a <title> with its bytes, and the picture a <desc> with the main figures.
+/// the heaviest trees. Every line and box has a title with its bytes, and the picture a description with the main figures.
 /// @param price  of `made` on the problem's graph, with its loads: `choice::price()`
 /// Cost: O((nodes + links + transfers) log), as `topo::to_svg`.
 template <CostModel M>

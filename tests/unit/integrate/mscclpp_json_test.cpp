@@ -100,14 +100,14 @@ TEST(mscclpp_json, of_a_ring_needs_no_leave_but_the_first) {
   // What goes round the ring has passed everybody before it overwrites anything.
   const mscclpp_plan p = exported(flat(8, collective_kind::all_reduce, plan::algorithm::ring));
   for (const mscclpp_gpu& g : p.gpus) {
-    std::size_t signals = 0, puts = 0;
+    std::size_t signalled = 0, puts = 0;
     for (const auto& b : g.blocks)
       for (const auto& o : b.operations) {
-        signals += o.name == mscclpp_op::signal ? 1 : 0;
+        signalled += o.name == mscclpp_op::signal ? 1 : 0;
         puts += o.name == mscclpp_op::put ? 1 : 0;
       }
     EXPECT_EQ(puts, 14u);
-    EXPECT_EQ(signals, puts + g.memory_peers.size() / 2);  // one "I run" for each incoming stream
+    EXPECT_EQ(signalled, puts + g.memory_peers.size() / 2);  // one "I run" for each incoming stream
   }
 }
 

@@ -236,7 +236,7 @@ class mscclpp_checker {
     }
     // Per end of a channel: signals with the puts over the port before each, and waits, in order.
     struct channel_end {
-      std::vector<std::uint32_t> signals, waits;
+      std::vector<std::uint32_t> signalled, waits;
       std::vector<std::vector<std::uint32_t>> landed;
       std::vector<std::uint32_t> flying;
     };
@@ -282,7 +282,7 @@ class mscclpp_checker {
           for (const std::uint32_t c : o.channels) {
             channel_end& here = ends[port ? 1 : 0][g][list[c]];
             if (o.name == mscclpp_op::signal) {
-              here.signals.push_back(e);
+              here.signalled.push_back(e);
               here.landed.push_back(here.flying);
             }
             if (o.name == mscclpp_op::wait) here.waits.push_back(e);
@@ -331,12 +331,12 @@ class mscclpp_checker {
           for (auto left = which; back[d] != g || left-- != 0;) ++d;
           const channel_end& here = ends[port][g][c];
           const channel_end& there = ends[port][peer][d];
-          if (here.signals.size() != there.waits.size())
+          if (here.signalled.size() != there.waits.size())
             return refuse("GPU " + std::to_string(g) + " signals GPU " + std::to_string(peer) + " " +
-                          std::to_string(here.signals.size()) + " times on " + (port != 0 ? "port" : "memory") +
+                          std::to_string(here.signalled.size()) + " times on " + (port != 0 ? "port" : "memory") +
                           " channel " + std::to_string(c) + ", which waits for " + std::to_string(there.waits.size()));
-          for (std::size_t k = 0; k < here.signals.size(); ++k) {
-            run.order(here.signals[k], there.waits[k]);
+          for (std::size_t k = 0; k < here.signalled.size(); ++k) {
+            run.order(here.signalled[k], there.waits[k]);
             for (const std::uint32_t f : here.landed[k]) run.order(f, there.waits[k]);
           }
         }
