@@ -21,10 +21,10 @@ if(TOPOCOLL_CLANG)
   # in it as a function (unit_app); the file that main is in takes clang two minutes and adds nothing.
   topocoll_nested(clang_address_undefined TARGET code_tests LABEL code TIMEOUT 1800
                   OPTIONS CMAKE_CXX_COMPILER=${TOPOCOLL_CLANG} CMAKE_BUILD_TYPE=Debug CMAKE_CXX_FLAGS_DEBUG=-O0
-                          TOPOCOLL_SANITIZE=address,undefined TOPOCOLL_EXAMPLES=OFF TOPOCOLL_PROGRAMS=OFF)
+                          TOPOCOLL_TEST_BATCH=${TOPOCOLL_TEST_BATCH} TOPOCOLL_SANITIZE=address,undefined TOPOCOLL_EXAMPLES=OFF TOPOCOLL_PROGRAMS=OFF)
   topocoll_nested(clang_thread TARGET threads_tests LABEL threads TIMEOUT 1200
                   OPTIONS CMAKE_CXX_COMPILER=${TOPOCOLL_CLANG} CMAKE_BUILD_TYPE=Debug CMAKE_CXX_FLAGS_DEBUG=-O0
-                          TOPOCOLL_SANITIZE=thread TOPOCOLL_EXAMPLES=OFF TOPOCOLL_PROGRAMS=OFF)
+                          TOPOCOLL_TEST_BATCH=${TOPOCOLL_TEST_BATCH} TOPOCOLL_SANITIZE=thread TOPOCOLL_EXAMPLES=OFF TOPOCOLL_PROGRAMS=OFF)
   topocoll_nested(clang_fuzz TARGET fuzz_tests LABEL fuzz TIMEOUT 1500
                   OPTIONS CMAKE_CXX_COMPILER=${TOPOCOLL_CLANG} CMAKE_BUILD_TYPE=Debug CMAKE_CXX_FLAGS_DEBUG=-O1
                           TOPOCOLL_FUZZ=ON TOPOCOLL_FUZZ_SECONDS=${TOPOCOLL_FUZZ_SECONDS} TOPOCOLL_EXAMPLES=OFF

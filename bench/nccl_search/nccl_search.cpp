@@ -151,7 +151,7 @@ struct charged_rates {
 double booked_rate(const topo::graph& g, const plan::schedule& p, bool before_ampere) {
   std::vector<double> load(g.link_count(), 0);
   const double chunks = p.chunks();
-  for (const plan::round& r : plan::traffic(p))
+  for (const plan::traffic_round& r : plan::traffic(p))
     for (const plan::transfer& t : r.moves) {
       if (t.way == 0) return 0;
       const double amount = static_cast<double>(t.chunks) * r.repeat / chunks;

@@ -44,9 +44,9 @@ class dice {
 
 using loads = std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint64_t>;
 
-loads loads_of(const std::vector<plan::round>& rounds) {
+loads loads_of(const std::vector<plan::traffic_round>& rounds) {
   loads sum;
-  for (const plan::round& r : rounds)
+  for (const plan::traffic_round& r : rounds)
     for (const plan::transfer& t : r.moves) sum[{t.from.value, t.to.value}] += t.chunks * r.repeat;
   return sum;
 }

@@ -30,7 +30,7 @@ class prepared_program {
  public:
   /// @return `invalid_argument`, naming the step, for a program whose numbers are out of range
   /// Cost: O(steps + operations), once.
-  [[nodiscard]] static inline result<prepared_program> of(plan::program program);
+  [[nodiscard]] static inline result<prepared_program> of(plan::program given);
 
   [[nodiscard]] const plan::program& program() const { return program_; }
   /// True when no operation moves chunks of several units at once, so that a call can be cut into windows.
@@ -99,7 +99,7 @@ class executor {
   /// @return `invalid_argument` if program, transport or counts do not belong together, `unsupported` if the program needs
   ///          more channels than the transport has, or what the transport reports, with step, stage and call added
   template <Transport T>
-  [[nodiscard]] result<void> run(T& transport, prepared_program& program, const call& what, deadline until);
+  [[nodiscard]] result<void> run(T& transport, prepared_program& prepared, const call& what, deadline until);
 
   [[nodiscard]] M& memory() { return memory_; }
 

@@ -64,7 +64,7 @@ template <class = void>
   host_load load;
   const double chunk = static_cast<double>(o.size.value) / plan->chunks();
   std::vector<double> out(o.ranks, 0);
-  for (const round& r : traffic(*plan)) {
+  for (const traffic_round& r : traffic(*plan)) {
     load.rounds += r.repeat;
     for (const transfer& t : r.moves)
       out[t.from.value] += static_cast<double>(r.repeat) * static_cast<double>(t.chunks) * chunk;

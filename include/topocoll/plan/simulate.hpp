@@ -93,7 +93,7 @@ struct simulation {
 
 /// Traffic to be priced that need not come from a schedule.
 struct workload {
-  std::vector<round> rounds;
+  std::vector<traffic_round> rounds;
   std::uint64_t chunks = 1;  ///< in which `transfer::chunks` counts
   std::uint32_t slices = 1;
   std::vector<double> reduced{};  ///< per stage: share of what a rank receives that it must reduce

@@ -21,7 +21,7 @@ struct transfer {
 };
 
 /// Transfers that happen at the same time. Rounds follow one another where data depend on each other; slices overlap them.
-struct round {
+struct traffic_round {
   std::uint32_t stage = 0;   ///< index into schedule::stages
   std::uint32_t repeat = 1;  ///< so many rounds with these very moves: a ring is one entry
   /// Rounds more in which a pipelined chain fills and drains: they take the time of a round, but move nothing in addition.
@@ -36,7 +36,7 @@ struct round {
 /// Preconditions: the schedule passes `validate`; `traffic_unit` is not 0.
 /// Cost: O(ranks) per round; rings, chains and repeated rounds are folded where shards are equal.
 template <class = void>
-[[nodiscard]] std::vector<round> traffic(const schedule& plan, std::span<const std::uint64_t> shares = {});
+[[nodiscard]] std::vector<traffic_round> traffic(const schedule& compact, std::span<const std::uint64_t> shares = {});
 
 /// How many of the chunks that `traffic` counts the whole array has: `schedule::chunks()` where shards are equal; 0 when the
 /// number does not fit into 63 bits.

@@ -8,6 +8,7 @@
 
 namespace app = topocoll::app;
 
+// not in a batch: defines what the header declares
 int whole_program::run(std::span<const std::string_view> args, app::sink out, app::sink err) {
   return app::run(args, out, err);
 }

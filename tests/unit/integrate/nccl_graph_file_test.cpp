@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <functional>
+#include <sanitized.hpp>
 #include <string>
 #include <vector>
 #include <topocoll/discover/describe.hpp>
@@ -286,6 +287,7 @@ TEST(nccl_graph_file, of_real_machines_passes_the_check) {
   std::size_t written = 0;
   for (const auto& entry : std::filesystem::directory_iterator(std::string(folder) + "/corpus/nccl-xml")) {
     if (entry.path().extension() != ".xml") continue;
+    if (topocoll_test::sanitized && written > 10) break;
     const auto f = fragment_of_nccl_xml(io::read_file(entry.path().string()).value(), entry.path().filename().string());
     if (!f) continue;
     const topo::graph g = topo::graph::from(*f).value();
@@ -298,5 +300,5 @@ TEST(nccl_graph_file, of_real_machines_passes_the_check) {
       ++written;
     }
   }
-  EXPECT_GT(written, 50u);
+  EXPECT_GT(written, topocoll_test::sanitized ? 10u : 50u);
 }

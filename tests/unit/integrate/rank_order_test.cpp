@@ -134,7 +134,7 @@ TEST(rank_order, counts_what_a_planned_ring_takes_across) {
     for (std::uint32_t r = 0; r < order.size(); ++r) ranks.push_back({r});
     const auto ring = plan::flat_schedule(collective_kind::all_reduce, ranks, {}, plan::algorithm::ring).value();
     std::uint64_t chunks = 0;
-    for (const plan::round& r : plan::traffic(ring))
+    for (const plan::traffic_round& r : plan::traffic(ring))
       for (const plan::transfer& m : r.moves)
         if (pod_of(order[m.from.value].name) != pod_of(order[m.to.value].name)) chunks += m.chunks * r.repeat;
     return static_cast<double>(chunks) / static_cast<double>(ring.chunks());

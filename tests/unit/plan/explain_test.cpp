@@ -272,7 +272,7 @@ TEST(explain, says_which_ranks_packed_trees_spare) {
   ASSERT_TRUE(e.trees);
   // Who is a leaf everywhere receives nothing while sums are made, and sends nothing while they are handed out.
   std::vector<bool> passes(5, false);
-  for (const plan::round& r : plan::traffic(made.best()))
+  for (const plan::traffic_round& r : plan::traffic(made.best()))
     for (const plan::transfer& t : r.moves) {
       const bool up = made.best().stages[r.stage].kind == plan::stage_kind::reduce;
       passes[up ? t.to.value : t.from.value] = true;

@@ -128,7 +128,7 @@ TEST(trees, send_what_traffic_says) {
   for (const collective_kind c : with_trees) {
     const schedule plan = random_plan(c, 7, 2, ++seed);
     std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint64_t> said, done;
-    for (const topocoll::plan::round& r : traffic(plan))
+    for (const topocoll::plan::traffic_round& r : traffic(plan))
       for (const transfer& t : r.moves) said[{t.from.value, t.to.value}] += t.chunks * r.repeat;
     for (const program& p : programs_of(plan))
       for (const op& o : p.ops)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cstdint>
+#include <sanitized.hpp>
 #include <string>
 #include <vector>
 #include <topocoll/discover/describe.hpp>
@@ -109,7 +110,7 @@ TEST(simulate, puts_exactly_the_traffic_of_the_plan_on_the_links) {
       auto p = problem_of(g, kind, bytes{plan->chunks() * std::uint64_t{1000}});
       const auto s = plan::simulate(p, *plan, plan::alpha_beta::ideal()).value();
       std::uint64_t chunks = 0;
-      for (const plan::round& r : plan::traffic(*plan))
+      for (const plan::traffic_round& r : plan::traffic(*plan))
         for (const plan::transfer& t : r.moves) chunks += t.chunks * r.repeat;
       // Every transfer crosses two links of the star.
       EXPECT_EQ(s.by_class[static_cast<std::size_t>(plan::link_class::gpu_link)].total.value, 2 * chunks * 1000)
@@ -300,6 +301,7 @@ TEST(simulate, never_beats_the_lower_bound) {
   for (const std::string spec : {"dgx-a100", "dgx-1v", "dgx-h100:nodes=2", "dgx-h100:nodes=3,detail=full",
                                  "dgx-h100:nodes=4,pods=2,oversubscription=3", "dgx-h100:nodes=5,leaves=5",
                                  "dgx-a100:nodes=4,pods=4,oversubscription=4"}) {
+    if (topocoll_test::sanitized && plans > 300) break;
     const topo::graph g = described(spec);
     plan::simulator<plan::alpha_beta> real(g, {}), ideal(g, plan::alpha_beta::ideal());
     for (const auto kind : all_kinds)
@@ -322,7 +324,7 @@ TEST(simulate, never_beats_the_lower_bound) {
         plan::with_default_planners([&](const auto&... planners) { (judge(planners), ...); });
       }
   }
-  EXPECT_GT(plans, 1000U);
+  EXPECT_GT(plans, topocoll_test::sanitized ? 300U : 1000U);
   EXPECT_LT(best_gap, 0.05) << "no plan comes near its bound: the bound or the price is too loose";
 }
 

@@ -62,7 +62,7 @@ TEST(binomial_tree, follows_the_hardware_from_the_root) {
   ASSERT_TRUE(verify(s));
   const levels at = levels_of(q).value();
   std::uint32_t boxes = 0, pods = 0;
-  for (const round& r : traffic(s))
+  for (const traffic_round& r : traffic(s))
     for (const transfer& t : r.moves) {
       boxes += at.box[t.from.value] != at.box[t.to.value] ? 1 : 0;
       pods += at.pod[t.from.value] != at.pod[t.to.value] ? 1 : 0;

@@ -24,7 +24,7 @@ struct load {
 load load_of(const schedule& s, const levels& at) {
   load l;
   l.nic_out.assign(s.ranks, 0);
-  for (const round& r : traffic(s))
+  for (const traffic_round& r : traffic(s))
     for (const transfer& t : r.moves) {
       if (at.box[t.from.value] == at.box[t.to.value]) continue;
       const double share = static_cast<double>(t.chunks) * r.repeat / s.chunks();
@@ -143,7 +143,7 @@ TEST(hierarchical, carries_the_shards_of_a_missing_rail_evenly) {
       hierarchical{.in_box = {}, .on_rail = algorithm::direct, .across = {}, .slices = 1}.synthesize(q).value();
   const levels at = levels_of(q).value();
   std::vector<double> in(20, 0);
-  for (const round& r : traffic(s))
+  for (const traffic_round& r : traffic(s))
     for (const transfer& t : r.moves)
       if (at.box[t.from.value] != at.box[t.to.value])
         in[t.to.value] += static_cast<double>(t.chunks) * r.repeat / s.chunks() * 20;

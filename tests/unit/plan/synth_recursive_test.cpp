@@ -25,7 +25,7 @@ TEST(recursive, takes_twice_log_steps_and_the_bytes_of_a_ring) {
     const auto rounds = traffic(s);
     EXPECT_EQ(rounds.size(), 2U * static_cast<std::uint32_t>(std::bit_width(n - 1)));
     std::uint64_t sent = 0;
-    for (const round& r : rounds)
+    for (const traffic_round& r : rounds)
       for (const transfer& t : r.moves) sent += t.chunks * r.repeat;
     // Reduce-scatter: every contribution to every part but the own leaves its rank or is summed on the way: n-1 per part
     // when halves are equal; one more per uneven cut.

@@ -16,7 +16,7 @@ using namespace topocoll::plan;
 
 std::uint64_t crossings(const schedule& s, const std::vector<std::uint32_t>& unit_of) {
   std::uint64_t sum = 0;
-  for (const round& r : traffic(s))
+  for (const traffic_round& r : traffic(s))
     for (const transfer& t : r.moves) sum += unit_of[t.from.value] != unit_of[t.to.value] ? t.chunks * r.repeat : 0;
   return sum;
 }
@@ -53,7 +53,7 @@ TEST(ring, enters_boxes_at_every_gpu_when_there_are_several) {
   const schedule s = ring{.order = ring_order::hardware}.synthesize(q).value();
   EXPECT_EQ(s.stages[0].group_count(), 4U);
   std::vector<std::uint64_t> leaving(12, 0), entering(12, 0);
-  for (const round& r : traffic(s))
+  for (const traffic_round& r : traffic(s))
     for (const transfer& t : r.moves)
       if (at.box[t.from.value] != at.box[t.to.value]) {
         leaving[t.from.value] += t.chunks * r.repeat;

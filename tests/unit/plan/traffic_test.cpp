@@ -12,7 +12,7 @@ namespace {
 using namespace topocoll;
 using namespace topocoll::plan;
 
-std::vector<round> rounds_of(collective_kind c, std::uint32_t n, algorithm a, flat_options options = {}) {
+std::vector<traffic_round> rounds_of(collective_kind c, std::uint32_t n, algorithm a, flat_options options = {}) {
   return traffic(flat_schedule(c, n, {}, a, options).value());
 }
 
@@ -57,7 +57,7 @@ TEST(traffic, of_a_chain_counts_fill_apart) {
 TEST(traffic, of_two_trees_gives_every_rank_about_two_vectors) {
   for (const std::uint32_t n : {4U, 8U, 16U, 17U}) {
     std::vector<std::uint64_t> sent(n, 0);
-    for (const round& r : rounds_of(collective_kind::all_reduce, n, algorithm::double_tree, {.slices = 2}))
+    for (const traffic_round& r : rounds_of(collective_kind::all_reduce, n, algorithm::double_tree, {.slices = 2}))
       for (const transfer& t : r.moves) sent[t.from.value] += t.chunks * r.repeat;
     // In units of a half vector: in one tree a leaf sends 1, in the other an inner rank sends 1 up and 2 down.
     std::uint64_t most = 0, all = 0;

@@ -172,7 +172,7 @@ double excess(const plan::problem& p, const plan::schedule& made, std::uint32_t 
   std::uint64_t common = 0;
   for (std::uint64_t s : counts)
     while (s != 0) common = std::exchange(s, common % s);
-  for (const plan::round& r : plan::traffic(made, p.shares))
+  for (const plan::traffic_round& r : plan::traffic(made, p.shares))
     for (const plan::transfer& t : r.moves) told[{t.from.value, t.to.value}] += t.chunks * r.repeat * common;
   EXPECT_EQ(told, sent(all, counts));
   EXPECT_EQ(plan_test::second_opinion(all, 0, seed, counts), "");

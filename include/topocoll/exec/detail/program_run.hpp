@@ -274,12 +274,12 @@ template <MemorySpace M, Transport T>
         }
         result<void> done;
         run.each_piece(step, [&](const plan::op& o) {
-          if (!done) return;
+          const std::uint64_t n = run.elements(o, o.to);
+          if (!done || n == 0) return;  // of an empty shard there may be no buffer to point into
           if (o.kind == plan::op_kind::copy) {
-            done = memory.copy(run.target(o, o.to), run.source(o, o.from), {run.elements(o, o.to) * size});
+            done = memory.copy(run.target(o, o.to), run.source(o, o.from), {n * size});
           } else if (o.kind == plan::op_kind::reduce) {
-            done = memory.reduce(type, op, run.target(o, o.to), run.target(o, o.to), run.source(o, o.from),
-                                 run.elements(o, o.to));
+            done = memory.reduce(type, op, run.target(o, o.to), run.target(o, o.to), run.source(o, o.from), n);
           }
         });
         if (!done) {
@@ -352,6 +352,7 @@ result<void> executor<M>::run(T& transport, prepared_program& prepared, const ca
     if (what.op == reduce_op::avg && reduces(p.collective) && has_result) {
       const std::uint64_t own = what.counts.empty() ? what.count : what.counts[p.rank.value];
       const std::uint64_t mine = own <= at ? 0 : std::min(count, own - at);
+      if (mine == 0) continue;  // of an empty shard there may be no buffer to point into
       if (auto ok = memory_.divide(what.type, what.output + at * size, mine, p.ranks); !ok) {
         transport.abort(ok.error().what);
         return ok;

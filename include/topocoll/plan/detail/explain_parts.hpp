@@ -132,7 +132,7 @@ template <class = void>
     return w;
   w.chunks = std::uint64_t{p.ranks.size()} * rings;
   w.reduced = {both ? 0.5 : (p.collective == collective_kind::reduce_scatter ? 1.0 : 0.0)};
-  round r;
+  traffic_round r;
   r.repeat = (both ? 2 : 1) * (p.rank_count() - 1);
   w.rounds.push_back(std::move(r));
   return w;

@@ -120,7 +120,7 @@ void pairs_of(const schedule& plan, const std::vector<overlay_tree>& trees, byte
     return;
   }
   std::vector<std::vector<overlay_pair>> by_stage(plan.stages.size());
-  for (const round& r : traffic(plan))
+  for (const traffic_round& r : traffic(plan))
     for (const transfer& t : r.moves)
       by_stage[r.stage].push_back({std::min(t.from.value, t.to.value), std::max(t.from.value, t.to.value), r.stage,
                                    whole_bytes(static_cast<double>(t.chunks) * r.repeat * chunk)});

@@ -52,7 +52,7 @@ struct round_group {
   double repeats = 0;                ///< added over the members
 };
 template <class = void>
-[[nodiscard]] std::vector<round_group> equal_rounds(const std::vector<round>& rounds) {
+[[nodiscard]] std::vector<round_group> equal_rounds(const std::vector<traffic_round>& rounds) {
   std::vector<round_group> groups;
   number_map by_hash;
   for (std::size_t k = 0; k < rounds.size(); ++k) {
@@ -223,7 +223,7 @@ result<simulation> simulator<M>::run(const problem& p, const workload& work) {
     }
     const double step_latency = longest + (most > 1 ? (most - 1) * cost_.post().value : 0);
     for (const std::size_t k : group.members) {
-      const round& r = work.rounds[k];
+      const traffic_round& r = work.rounds[k];
       const double on_rank = most_received * work.reduced[r.stage] * per_reduced;
       const double times = static_cast<double>(r.repeat) + r.fill, slowest = std::max(on_links, on_rank);
       stage_time& out = s.stages[r.stage];

@@ -67,12 +67,12 @@ template <class = void>
 
 /// Neighbours send the same amount in every step: one round, repeated.
 template <class = void>
-[[nodiscard]] std::vector<round> ring_rounds(const schedule& plan, const unit_weights<>& weights, const stage& st,
-                                             const group_view& group) {
+[[nodiscard]] std::vector<traffic_round> ring_rounds(const schedule& plan, const unit_weights<>& weights,
+                                                     const stage& st, const group_view& group) {
   const std::uint32_t k = group.size(), part = group.bounds[1] - group.bounds[0];
-  std::vector<round> rounds;
+  std::vector<traffic_round> rounds;
   if (part == 0) return rounds;
-  round r;
+  traffic_round r;
   r.repeat = st.kind == stage_kind::all_reduce ? 2 * (k - 1) : k - 1;
   std::uint32_t messages = 1;
   for (std::uint32_t j = 0; j < k; ++j)
@@ -85,11 +85,11 @@ template <class = void>
 
 /// Every unit passes every link of the chain.
 template <class = void>
-[[nodiscard]] std::vector<round> chain_rounds(const schedule& plan, const stage& st, const group_view& group) {
-  std::vector<round> rounds;
+[[nodiscard]] std::vector<traffic_round> chain_rounds(const schedule& plan, const stage& st, const group_view& group) {
+  std::vector<traffic_round> rounds;
   const std::uint32_t k = group.size(), pieces = group.last() - group.first();
   if (pieces == 0) return rounds;
-  round r;
+  traffic_round r;
   r.repeat = pieces;
   r.fill = k - 2;
   for (std::uint32_t i = 0; i + 1 < k; ++i) {
@@ -103,9 +103,9 @@ template <class = void>
 
 /// Any algorithm: what its members say they send.
 template <class = void>
-[[nodiscard]] std::vector<round> walked_rounds(const schedule& plan, const unit_weights<>& weights, const stage& st,
-                                               const group_view& group) {
-  std::vector<round> rounds;
+[[nodiscard]] std::vector<traffic_round> walked_rounds(const schedule& plan, const unit_weights<>& weights,
+                                                       const stage& st, const group_view& group) {
+  std::vector<traffic_round> rounds;
   const std::uint32_t kinds = st.how == algorithm::double_tree && plan.slices > 1 ? 2 : 1;  // slices that differ
   for (std::uint32_t s = 0; s < kinds; ++s) {
     const std::uint32_t alike = kinds == 1 ? plan.slices : (plan.slices + 1 - s) / 2;
@@ -118,13 +118,13 @@ template <class = void>
                                            weights.messages(a.lo, a.hi), way_of(st, group, i, a.peer)});
     }
   }
-  std::erase_if(rounds, [](const round& r) { return r.moves.empty(); });
+  std::erase_if(rounds, [](const traffic_round& r) { return r.moves.empty(); });
   return rounds;
 }
 
 template <class = void>
-[[nodiscard]] std::vector<round> group_rounds(const schedule& plan, const unit_weights<>& weights, const stage& st,
-                                              const group_view& group) {
+[[nodiscard]] std::vector<traffic_round> group_rounds(const schedule& plan, const unit_weights<>& weights,
+                                                      const stage& st, const group_view& group) {
   if (group.size() < 2) return {};
   if (st.how == algorithm::ring && weights.even()) {
     if (st.kind == stage_kind::broadcast || st.kind == stage_kind::reduce) return chain_rounds(plan, st, group);
@@ -157,15 +157,15 @@ void join_moves(std::vector<transfer>& moves) {
 }  // namespace detail
 
 template <class>
-std::vector<round> traffic(const schedule& compact, std::span<const std::uint64_t> shares) {
+std::vector<traffic_round> traffic(const schedule& compact, std::span<const std::uint64_t> shares) {
   const bool written = seq::none_of(compact.stages, [](const stage& st) { return st.axis.has_value(); });
   const schedule copy = written ? schedule{} : expanded(compact);
   const schedule& plan = written ? compact : copy;
   const detail::unit_weights<> weights(plan, shares);
-  std::vector<round> all;
+  std::vector<traffic_round> all;
   for (std::uint32_t index = 0; index < plan.stages.size(); ++index) {
     const stage& st = plan.stages[index];
-    std::vector<std::vector<round>> groups;
+    std::vector<std::vector<traffic_round>> groups;
     for (std::size_t g = 0; g < st.group_count(); ++g)
       if (auto rounds = detail::group_rounds(plan, weights, st, st.group(g)); !rounds.empty())
         groups.push_back(std::move(rounds));
@@ -177,12 +177,12 @@ std::vector<round> traffic(const schedule& compact, std::span<const std::uint64_
         if (next[g] < groups[g].size())
           repeat = repeat == 0 ? groups[g][next[g]].repeat : std::min(repeat, groups[g][next[g]].repeat);
       if (repeat == 0) break;
-      round r;
+      traffic_round r;
       r.stage = index;
       r.repeat = repeat;
       for (std::size_t g = 0; g < groups.size(); ++g) {
         if (next[g] == groups[g].size()) continue;
-        round& theirs = groups[g][next[g]];
+        traffic_round& theirs = groups[g][next[g]];
         r.moves.insert(r.moves.end(), theirs.moves.begin(), theirs.moves.end());
         theirs.repeat -= repeat;
         if (theirs.repeat == 0) {

@@ -19,7 +19,7 @@ struct planned {
 template <class = void>
 [[nodiscard]] double busiest_rank(const plan::schedule& s) {
   std::vector<double> moved(s.ranks, 0);
-  for (const plan::round& round : plan::traffic(s))
+  for (const plan::traffic_round& round : plan::traffic(s))
     for (const plan::transfer& t : round.moves) {
       moved[t.from.value] += static_cast<double>(t.chunks) * round.repeat;
       moved[t.to.value] += static_cast<double>(t.chunks) * round.repeat;
