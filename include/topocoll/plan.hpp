@@ -17,8 +17,10 @@
 #include <topocoll/plan/schedule.hpp>
 #include <topocoll/plan/simulate.hpp>
 #include <topocoll/plan/synth/binary_tree.hpp>
+#include <topocoll/plan/synth/bruck.hpp>
 #include <topocoll/plan/synth/direct.hpp>
 #include <topocoll/plan/synth/hierarchical.hpp>
+#include <topocoll/plan/synth/pat.hpp>
 #include <topocoll/plan/synth/recursive.hpp>
 #include <topocoll/plan/synth/ring.hpp>
 #include <topocoll/plan/synth/slicing.hpp>

@@ -210,7 +210,7 @@ TYPED_TEST(collective_contract, runs_every_flat_algorithm_that_is_adopted) {
   for (const std::uint32_t n : {1U, 2U, 3U, 4U, 7U}) {
     expect_no_complaints(on_communicators(TypeParam::make(n), {.window = 16_KiB}, [&](auto& comm) -> std::string {
       for (const collective_kind kind : all_kinds) {
-        for (int a = 0; a <= static_cast<int>(plan::algorithm::one_shot); ++a) {
+        for (std::size_t a = 0; a < plan::algorithm_count; ++a) {
           for (const std::uint32_t slices : {1U, 3U}) {
             const auto plan =
                 plan::flat_schedule(kind, n, {n - 1}, static_cast<plan::algorithm>(a), {.slices = slices});

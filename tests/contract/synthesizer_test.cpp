@@ -5,8 +5,10 @@
 #include <unit/plan/plan_cluster.hpp>
 #include <vector>
 #include <topocoll/plan/synth/binary_tree.hpp>
+#include <topocoll/plan/synth/bruck.hpp>
 #include <topocoll/plan/synth/direct.hpp>
 #include <topocoll/plan/synth/hierarchical.hpp>
+#include <topocoll/plan/synth/pat.hpp>
 #include <topocoll/plan/synth/recursive.hpp>
 #include <topocoll/plan/synth/ring.hpp>
 #include <topocoll/plan/verify.hpp>
@@ -26,8 +28,9 @@ class synthesizer : public testing::Test {
   P planner;
 };
 
-using planners = testing::Types<plan::ring, hardware_ring, plan::recursive, plan::recursive_doubling, plan::binary_tree,
-                                plan::binomial_tree, plan::direct, plan::one_shot, plan::hierarchical>;
+using planners =
+    testing::Types<plan::ring, hardware_ring, plan::recursive, plan::recursive_doubling, plan::binary_tree,
+                   plan::binomial_tree, plan::pat, plan::direct, plan::bruck, plan::one_shot, plan::hierarchical>;
 
 struct planner_names {
   template <class P>

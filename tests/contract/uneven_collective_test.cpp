@@ -142,7 +142,8 @@ TYPED_TEST(uneven_contract, runs_every_flat_algorithm_that_is_adopted) {
     expect_no_complaints(on_communicators(TypeParam::make(n), {.window = 16_KiB}, [&](auto& comm) -> std::string {
       std::mt19937 random(n);
       for (const collective_kind kind : with_counts)
-        for (const plan::algorithm how : {plan::algorithm::ring, plan::algorithm::recursive, plan::algorithm::direct})
+        for (const plan::algorithm how :
+             {plan::algorithm::ring, plan::algorithm::recursive, plan::algorithm::direct, plan::algorithm::pat})
           for (const std::uint32_t slices : {1U, 3U}) {
             const auto plan = plan::flat_schedule(kind, n, {n - 1}, how, {.slices = slices});
             if (!plan) continue;

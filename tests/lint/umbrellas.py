@@ -17,7 +17,7 @@ FOREIGN_LAYERS = {"read", "integrate"}
 FOREIGN = re.compile(r"^discover/\w+_(graph|file)\.hpp$")
 # What searches for plans on irregular machines, studies a plan or prices what other libraries do is dear to include and needed
 # by few: those include it by name, too.
-ON_REQUEST = re.compile(r"^plan/(planners|pack|packing|synth/packed|explain|overlay_svg|busbw_chart|replan|symmetry|certif\w+|"
+ON_REQUEST = re.compile(r"^plan/(planners|pack|packing|synth/packed|explain|overlay_svg|busbw_chart|replan|pareto|symmetry|certif\w+|"
                         r"check\w*|fair_share|flow_\w+|levelled_\w+|library_model|nccl_\w+|calibrate\w*)\.hpp$")
 OFFERS = {
     "core": "numbers with units, ids, results, findings, deadlines",

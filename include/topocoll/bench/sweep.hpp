@@ -72,7 +72,7 @@ class sweep {
       const auto how = plan::parse_algorithm(config_.algorithm);
       if (!how)
         return fail(errc::invalid_argument, "there is no algorithm '" + config_.algorithm + "'",
-                    "ring, recursive, doubling, tree, double_tree, direct or one_shot");
+                    "ring, recursive, doubling, tree, double_tree, direct, one_shot, bruck or pat");
       const auto plan = plan::flat_schedule(config_.collective, n, config_.root, *how);
       if (!plan) return plan.error();
       if (auto taken = comm_.adopt(*plan, longest_call); !taken) return taken;

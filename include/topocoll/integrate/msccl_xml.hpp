@@ -162,7 +162,8 @@ struct msccl_proof {
 /// whether the reader moves the chunks of a step together or one by one, over three parts of the chunks; accesses to a chunk
 /// are ordered; and every rank ends with exactly what the collective promises, run symbolically in random orders too, with
 /// separate buffers and in place as the file says.
-/// @return `malformed_input` with GPU, thread block and step. Cost: O(steps + waits), and steps * accesses of a GPU / 64.
+/// @return `malformed_input` with GPU, thread block and step. Cost: O(steps + waits), and steps * accesses / 64 at most;
+/// memory O(steps + chunks that they move * ranks / 64), whatever sizes the file tells.
 template <class = void>
 [[nodiscard]] result<msccl_proof> check_msccl_plan(const msccl_plan& plan, const msccl_check_options& options = {});
 

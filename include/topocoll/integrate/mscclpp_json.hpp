@@ -105,7 +105,7 @@ struct mscclpp_options {
 /// Data are put where the receiver wants them; what it adds to its own goes to scratch cells of their own first. Each stream
 /// of messages has a channel of its own; the receiver tells once that its kernel runs, and again before a message that
 /// overwrites what it still uses, unless the way of the data through other ranks tells that already. Thread blocks of one
-/// rank tell each other by semaphores that are used once. Sums only: the executor knows no other reduction here. Sizes must
+/// rank tell each other by semaphores that are used once. The plan sums, whatever reduction a call asks for. Sizes must
 /// divide into chunks of whole 16 bytes, and buffers must lie at the same offset of their allocation on all ranks.
 /// The result has passed `check_mscclpp_plan`.
 /// @return `invalid_argument` for programs that do not belong together or a list of domains of the wrong length;
@@ -126,7 +126,8 @@ template <class = void>
 [[nodiscard]] std::string to_mscclpp_json(const mscclpp_plan& plan);
 
 /// Reads what `to_mscclpp_json` wrote, or any plan of these operations.
-/// @return `malformed_input` with the JSON pointer; `unsupported` for operations that are not among `mscclpp_op`
+/// @return `malformed_input` with the JSON pointer; `unsupported` for operations that are not among `mscclpp_op`, for fields
+///         of operations that `to_mscclpp_json` does not write (they may change what is done), and reductions but the sum
 template <class = void>
 [[nodiscard]] result<mscclpp_plan> read_mscclpp_json(std::string_view text, std::string_view file);
 
@@ -135,6 +136,8 @@ struct mscclpp_check_options {
   std::uint32_t random_orders = 4;
   std::uint64_t seed = 1;
   std::uint32_t most_blocks = 0xffffffffU;
+  /// Chunks that all operations together may use: the format sets no limit, so that a short file can name billions.
+  std::uint64_t most_accesses = std::uint64_t{1} << 24U;
 };
 struct mscclpp_proof {
   std::uint32_t ranks = 0, most_blocks = 0, most_operations = 0;
@@ -147,7 +150,8 @@ struct mscclpp_proof {
 /// a chunk, local or by a peer, one of which writes, are ordered by signals, semaphores and nops, and peers leave a rank's
 /// memory alone before its kernel runs and after it has ended; what is put over a port is only known to be there when a later
 /// signal is waited for, and to be read when flushed or arrived; every rank ends with what the collective promises.
-/// @return `malformed_input` with GPU, thread block and operation. Cost: as `check_msccl_plan`.
+/// @return `malformed_input` with GPU, thread block and operation; `unsupported` beyond `most_accesses`.
+/// Cost: as `check_msccl_plan`.
 template <class = void>
 [[nodiscard]] result<mscclpp_proof> check_mscclpp_plan(const mscclpp_plan& plan,
                                                        const mscclpp_check_options& options = {});

@@ -33,8 +33,9 @@ enum class nccl_pattern : std::uint8_t {
 
 /// One channel: the GPUs in order, and the adapters by which data enter and leave the node.
 struct nccl_channel {
-  std::optional<std::uint32_t> net_in, net_out;  ///< numbers of the network plug-in; both or none
-  std::vector<std::uint32_t> gpus;               ///< NVML's numbers
+  std::optional<std::uint32_t> net_in,
+      net_out;                      ///< numbers of the network plug-in; both or none where the check is passed
+  std::vector<std::uint32_t> gpus;  ///< NVML's numbers
 
   friend bool operator==(const nccl_channel&, const nccl_channel&) = default;
 };
@@ -44,7 +45,7 @@ struct nccl_graph {
   nccl_pattern pattern = nccl_pattern::ring;
   std::uint32_t cross_nic = 0;  ///< 2: channels go in pairs, and leave by the adapter that the other one enters by
   bytes_per_second speed_intra{}, speed_inter{};  ///< of each channel; NCCL predicts its times from them
-  double latency_inter = 0;                       ///< us, of the network plug-in
+  seconds latency_inter{};                        ///< of the network plug-in; the file has microseconds
   topo::path_class type_intra = topo::path_class::LOC, type_inter = topo::path_class::LOC;  ///< worst that is used
   bool same_channels = false;  ///< all channels have the same order
   std::vector<nccl_channel> channels;
@@ -99,6 +100,7 @@ template <class = void>
 /// Reads a file of NCCL_GRAPH_FILE or NCCL_GRAPH_DUMP_FILE.
 /// @return `malformed_input` with file and line for attributes that are missing or no numbers, words that NCCL does not know
 ///         (it knows LOC NVL NVB PIX PXB P2C PXN PHB SYS), and an nchannels that is not the number of channels
+/// Speeds and latencies are rounded to 32-bit floats, which NCCL keeps them in.
 template <class = void>
 [[nodiscard]] result<nccl_graph_file> read_nccl_graph_xml(const io::xml_element& root, std::string_view file);
 

@@ -128,6 +128,7 @@ struct explanation {
   bytes size{};
   std::string machine;  ///< source of the graph
   std::uint32_t ranks = 0, boxes = 0, pods = 0;
+  std::vector<std::uint64_t> shares;  ///< of the problem; empty for equal shards
   std::string chosen;
   std::uint32_t slices = 1;
   std::uint64_t digest = 0;

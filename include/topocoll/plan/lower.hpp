@@ -13,7 +13,7 @@ namespace topocoll { inline namespace v0 { namespace plan {
 /// Slice s runs on channel s. Input is read where it lies: nothing is copied first, and the program is right both when
 /// input and output are apart and when they are one (the in-place rules of NCCL: the shard of a rank lies at its place in
 /// the array). Scratch holds partial sums of what is not part of the rank's own output; all_reduce needs none but with
-/// `direct`, `doubling` and `one_shot`.
+/// `direct`, `doubling` and `one_shot`; what `bruck` and `pat` send and receive as one message lies there side by side.
 /// Programs of one schedule are free of deadlock with no buffering at all, also on a transport that finishes the steps of
 /// a channel one after the other.
 /// @return `invalid_argument` when the schedule is not `validate` or `rank` is not one of its ranks

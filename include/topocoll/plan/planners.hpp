@@ -4,9 +4,11 @@
 #include <cstdint>
 #include <topocoll/plan/problem.hpp>
 #include <topocoll/plan/synth/binary_tree.hpp>
+#include <topocoll/plan/synth/bruck.hpp>
 #include <topocoll/plan/synth/direct.hpp>
 #include <topocoll/plan/synth/hierarchical.hpp>
 #include <topocoll/plan/synth/packed.hpp>
+#include <topocoll/plan/synth/pat.hpp>
 #include <topocoll/plan/synth/recursive.hpp>
 #include <topocoll/plan/synth/ring.hpp>
 
@@ -23,7 +25,7 @@ decltype(auto) with_default_planners(Use use) {
              hierarchical{.in_box = a::ring, .on_rail = a::recursive, .across = a::recursive},
              hierarchical{.in_box = a::ring, .on_rail = a::ring, .across = a::ring}, packed{},
              ring{.order = ring_order::hardware}, binary_tree{}, binomial_tree{}, recursive{}, recursive_doubling{},
-             direct{}, one_shot{}, ring{});
+             pat{}, direct{}, bruck{}, one_shot{}, ring{});
 }
 
 /// Above so many ranks every further plan costs about a second, and plans that ignore the machine have no chance.

@@ -50,6 +50,15 @@ struct op {
   /// when both slices are in scratch. A slice of `input` or `output` has `first == chunk` (all_to_all apart, where chunks
   /// move between shards and sizes are equal). Never more than one unit of the grid (`chunk_grid`) if units have several chunks.
   std::uint32_t chunk = 0;
+  /// Where it is not 1, the data are chunks `chunk`, `chunk + stride`, `chunk + 2 stride`, … modulo the chunks of the array,
+  /// side by side in scratch. Only where every chunk is a whole shard, because those are all of one size.
+  std::uint32_t stride = 1;
+
+  /// The i-th of the chunks, of an array of `chunks`. Precondition: 0 < stride < chunks, or stride is 1.
+  [[nodiscard]] constexpr std::uint32_t chunk_at(std::uint32_t i, std::uint32_t chunks) const {
+    if (stride == 1) return chunk + i;
+    return static_cast<std::uint32_t>((chunk + std::uint64_t{i} * stride) % chunks);
+  }
 };
 
 /// Operations that are started together: it is finished when all of them are.
@@ -138,7 +147,8 @@ struct extent {
 /// Piece i of an operation: the operation itself, or its i-th chunk. Precondition: i < pieces_of(grid, o).
 [[nodiscard]] constexpr op piece_of(const chunk_grid& grid, op o, std::uint32_t i) {
   if (grid.even()) return o;
-  o.chunk += i;
+  o.chunk = o.chunk_at(i, static_cast<std::uint32_t>(grid.starts.size() - 1) * grid.chunks_per_unit);
+  o.stride = 1;
   for (slice* s : {&o.from, &o.to}) {
     s->first += i;
     s->count = s->count == 0 ? 0 : 1;
@@ -150,6 +160,16 @@ struct extent {
 [[nodiscard]] constexpr bool sharded(collective_kind k) {
   return k == collective_kind::all_gather || k == collective_kind::reduce_scatter || k == collective_kind::all_to_all ||
          k == collective_kind::gather || k == collective_kind::scatter;
+}
+
+/// True when the `count` chunks that an operation is about exist, and lie as its `stride` demands.
+[[nodiscard]] constexpr bool names_chunks(const program& p, const op& o, std::uint32_t count) {
+  if (count > p.chunks || o.chunk > p.chunks) return false;
+  if (o.stride == 1) return o.chunk <= p.chunks - count;
+  const bool in_scratch = (o.kind == op_kind::receive || o.from.where == buffer::scratch) &&
+                          (o.kind == op_kind::send || o.to.where == buffer::scratch);
+  return in_scratch && sharded(p.collective) && p.chunks == p.ranks && o.chunk < p.chunks && o.stride > 0 &&
+         o.stride < p.chunks;
 }
 
 /// Grid of a program for `elements` elements: of the buffer, or per rank for the sharded collectives.

@@ -35,8 +35,17 @@ enum class algorithm : std::uint8_t {
   double_tree,  ///< two complementary binary trees; slices take them in turn, so bandwidth needs two or more slices
   direct,       ///< every pair at once: one step per phase, m(k-1)/k per member
   one_shot,     ///< all_reduce in one step: every member sends its whole vector to every other
-  packed        ///< along the tree that `stage::parents` draws: as many rounds as it is deep, twice that for all_reduce
+  packed,       ///< along the tree that `stage::parents` draws: as many rounds as it is deep, twice that for all_reduce
+  /// all_to_all in ceil(log2 k) steps of one message, any k; parts travel up to log2 k times, about m/2 log2 k in all.
+  /// Source: Bruck, Ho, Kipnis, Upfal and Weathersby, "Efficient algorithms for all-to-all communications in multiport
+  /// message-passing systems", IEEE TPDS 8 (1997). Their all-gather is `recursive`: as many steps and bytes, any k.
+  bruck,
+  /// all_gather and reduce_scatter in ceil(log2 k) steps of one message, any k, m(k-1)/k in all, as `recursive`; but the
+  /// farther a step reaches along the group, the less it carries: one part over the longest distance, k/2 to the neighbour.
+  /// See `pat` in plan/synth/pat.hpp for when that is better.
+  pat
 };
+inline constexpr std::size_t algorithm_count = 10;
 
 [[nodiscard]] constexpr std::string_view to_string(stage_kind k) {
   constexpr std::string_view words[] = {"reduce_scatter", "all_gather", "all_reduce", "broadcast",
@@ -44,8 +53,8 @@ enum class algorithm : std::uint8_t {
   return words[static_cast<std::size_t>(k)];
 }
 [[nodiscard]] constexpr std::string_view to_string(algorithm a) {
-  constexpr std::string_view words[] = {"ring",        "recursive", "doubling", "tree",
-                                        "double_tree", "direct",    "one_shot", "packed"};
+  constexpr std::string_view words[] = {"ring",   "recursive", "doubling", "tree",  "double_tree",
+                                        "direct", "one_shot",  "packed",   "bruck", "pat"};
   return words[static_cast<std::size_t>(a)];
 }
 [[nodiscard]] constexpr std::optional<stage_kind> parse_stage_kind(std::string_view word) {
@@ -54,7 +63,7 @@ enum class algorithm : std::uint8_t {
   return std::nullopt;
 }
 [[nodiscard]] constexpr std::optional<algorithm> parse_algorithm(std::string_view word) {
-  for (int a = 0; a <= static_cast<int>(algorithm::packed); ++a)
+  for (std::size_t a = 0; a < algorithm_count; ++a)
     if (to_string(static_cast<algorithm>(a)) == word) return static_cast<algorithm>(a);
   return std::nullopt;
 }
@@ -64,13 +73,14 @@ enum class algorithm : std::uint8_t {
   switch (kind) {
     case stage_kind::reduce_scatter:
     case stage_kind::all_gather:
-      return how == algorithm::ring || how == algorithm::recursive || how == algorithm::direct;
-    case stage_kind::all_reduce: return true;
+      return how == algorithm::ring || how == algorithm::recursive || how == algorithm::direct || how == algorithm::pat;
+    case stage_kind::all_reduce: return how <= algorithm::packed;
     case stage_kind::broadcast:
-    case stage_kind::reduce: return how != algorithm::doubling && how != algorithm::one_shot;
+    case stage_kind::reduce:
+      return how <= algorithm::packed && how != algorithm::doubling && how != algorithm::one_shot;
     case stage_kind::scatter:
     case stage_kind::gather: return how == algorithm::recursive || how == algorithm::direct;
-    case stage_kind::all_to_all: return how == algorithm::direct;
+    case stage_kind::all_to_all: return how == algorithm::direct || how == algorithm::bruck;
   }
   return false;
 }
@@ -149,10 +159,12 @@ struct way {
 struct schedule {
   collective_kind collective = collective_kind::all_reduce;
   std::uint32_t ranks = 1;
-  rank_id root{};            ///< for the rooted collectives
-  std::string name;          ///< planner and variant, for people; not part of the digest
-  std::uint32_t units = 1;   ///< per slice; a multiple of `ranks` for the sharded collectives
-  std::uint32_t slices = 1;  ///< 1 to max_slices; slice s runs on channel s
+  rank_id root{};           ///< for the rooted collectives
+  std::string name;         ///< planner and variant, for people; not part of the digest
+  std::uint32_t units = 1;  ///< per slice; a multiple of `ranks` for the sharded collectives
+  /// 1 to max_slices. They follow one another through the stages like work in a pipeline; slice s runs on channel
+  /// s % max_channels.
+  std::uint32_t slices = 1;
   /// For the sharded collectives: units v*q to v*q+q-1 belong to the shard of rank order[v], q = units / ranks.
   /// Empty means order[v] = v. Lets groups that follow the hardware work on consecutive units.
   /// With a `shape` also for all_reduce: rank order[v] stands at position v.
@@ -169,8 +181,12 @@ struct schedule {
   friend bool operator==(const schedule&, const schedule&) = default;
 };
 
-/// Transports offer a few channels; more slices than these would only make messages smaller.
-inline constexpr std::uint32_t max_slices = 8;
+/// Of n slices all but 1/n of the shorter stages is hidden; beyond these the price of more messages is what counts.
+inline constexpr std::uint32_t max_slices = 64;
+/// Numbers of slices that are tried beside one.
+inline constexpr std::uint32_t slice_counts[] = {2, 4, 8, 16, 32, max_slices};
+/// Transports offer a few channels.
+inline constexpr std::uint32_t max_channels = 8;
 
 /// Chunk of the whole array that is unit `u` of slice `s`.
 ///

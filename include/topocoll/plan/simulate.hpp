@@ -61,6 +61,9 @@ struct simulation {
   seconds launch{};   ///< part of `time`: once per collective
   seconds latency{};  ///< part of `time`: of all rounds
   seconds posting{};  ///< part of `time`: further slices
+  /// What each further slice adds: its messages are posted; and as slices go through a round one after the other, the
+  /// latency of the slowest round is waited for where no other rounds keep the busiest link busy meanwhile.
+  seconds per_slice{};
   /// Rest of `time`: the busiest link when stages overlap perfectly, and what is left for want of slices.
   seconds busiest{};
   seconds unhidden{};
@@ -75,10 +78,10 @@ struct simulation {
   bytes size{};                    ///< of the whole array, as in the problem
 
   /// The same plan cut into another number of slices. Wrong for plans whose slices take different ways (double trees).
-  void cut_into(std::uint32_t other, seconds post) {
+  void cut_into(std::uint32_t other) {
     unhidden = unhidden * (static_cast<double>(slices) / other);
     slices = other;
-    posting = post * (static_cast<double>(other - 1) * rounds);
+    posting = per_slice * static_cast<double>(other - 1);
     time = launch + latency + posting + busiest + unhidden;
     share = time.value > 0 ? busiest / time : 0;
   }
@@ -105,7 +108,7 @@ struct workload {
 /// The model. A transfer takes the routes of `detail::router`, split as an ideal ECMP splits; ranks of one NUMA domain
 /// hand data over through its memory. A round takes max over links of load / rate, or the reduction of the busiest rank
 /// if that is longer, plus the longest latency of its transfers and `post()` for each further message of a rank. With
-/// c slices, rounds overlap: T = launch + sum of latencies + B + (sum of round times - B) / c + (c - 1) rounds post, where
+/// c slices, stages overlap: T = launch + sum of latencies + B + (sum of round times - B) / c + (c - 1) `per_slice`, where
 /// B is the busiest link over the whole plan; so T is never below B, nor below a bound on the graph.
 /// Not modelled: hash collisions of ECMP, protocol thresholds, reduction in switches, other traffic.
 /// Source of the overlap term: pipelining of stages in c pieces, as in van de Geijn, "On global combine operations", 1994.

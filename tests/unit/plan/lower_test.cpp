@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <bit>
 #include <cstdint>
-#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 #include <topocoll/plan/lower.hpp>
 #include <gtest/gtest.h>
@@ -99,19 +100,47 @@ TEST(lower, of_one_rank_only_copies) {
   }
 }
 
-TEST(lower, puts_every_slice_on_its_channel_and_lets_slices_be) {
-  const program p = lower(flat(collective_kind::all_reduce, 5, algorithm::ring, {.slices = 3}), {2}).value();
-  EXPECT_EQ(p.channels, 3U);
-  EXPECT_EQ(p.chunks, 15U);
-  std::set<std::uint32_t> used;
-  for (const step& s : p.steps) {
-    used.insert(s.channel);
-    for (const std::uint32_t a : s.after) EXPECT_EQ(p.steps[a].channel, s.channel);
-    for (std::uint32_t o = s.first_op; o < s.first_op + s.op_count; ++o) EXPECT_EQ(p.ops[o].chunk / 5, s.channel);
+TEST(lower, puts_slices_on_channels_in_turn_and_lets_each_follow_the_one_before) {
+  for (const algorithm how : {algorithm::ring, algorithm::direct, algorithm::double_tree})
+    for (const std::uint32_t slices : {1U, 3U, 19U}) {
+      const program p = lower(flat(collective_kind::all_reduce, 5, how, {.slices = slices}), {2}).value();
+      EXPECT_EQ(p.channels, std::min(slices, max_channels));
+      const std::uint32_t units = p.chunks / slices, lag = how == algorithm::double_tree ? 2 : 1;
+      std::vector<std::vector<std::uint32_t>> of_slice(slices);
+      for (std::uint32_t i = 0; i < p.steps.size(); ++i) {
+        const step& st = p.steps[i];
+        const std::uint32_t s = p.ops[st.first_op].chunk / units;
+        EXPECT_EQ(st.channel, s % max_channels);
+        for (std::uint32_t o = st.first_op; o < st.first_op + st.op_count; ++o) EXPECT_EQ(p.ops[o].chunk / units, s);
+        bool follows = s < lag;
+        for (const std::uint32_t a : st.after) {
+          const std::uint32_t other = p.ops[p.steps[a].first_op].chunk / units;
+          if (other == s) continue;
+          ASSERT_EQ(other, s - lag);
+          EXPECT_EQ(a, of_slice[other].at(of_slice[s].size()));  // the same step of that slice
+          follows = true;
+        }
+        EXPECT_TRUE(follows || of_slice[s].size() >= of_slice[s - lag].size());
+        of_slice[s].push_back(i);
+      }
+    }
+}
+
+TEST(lower, lets_a_slice_enter_a_stage_while_the_next_is_in_the_stage_before) {
+  schedule plan = flat(collective_kind::all_gather, 4, algorithm::direct);
+  plan.collective = collective_kind::all_reduce;
+  stage first = plan.stages[0];
+  first.kind = stage_kind::reduce_scatter;
+  plan.stages.insert(plan.stages.begin(), first);
+  plan.slices = 3;
+  const program p = lower(plan, {1}).value();
+  std::vector<std::pair<std::uint32_t, std::uint32_t>> seen;  // stage and slice, as listed
+  for (const step& st : p.steps) {
+    const std::pair<std::uint32_t, std::uint32_t> now{st.stage, st.channel};
+    if (st.stage < 2 && (seen.empty() || seen.back() != now)) seen.push_back(now);
   }
-  EXPECT_EQ(used.size(), 3U);
-  EXPECT_EQ(p.steps[0].channel, 0U);
-  EXPECT_EQ(p.steps[1].channel, 1U);  // slices take turns
+  const std::vector<std::pair<std::uint32_t, std::uint32_t>> wanted{{0, 0}, {1, 0}, {0, 1}, {1, 1}, {0, 2}, {1, 2}};
+  EXPECT_EQ(seen, wanted);
 }
 
 TEST(lower, names_the_stage_of_every_step) {

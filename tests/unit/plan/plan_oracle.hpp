@@ -186,7 +186,7 @@ class oracle {
     const std::size_t k = index(l.receives, a);
     const action& s = l.sends[k];
     if (a.a == what::both) l.data[k] = load(s.rank, all_[s.rank].ops[s.op], all_[s.rank].ops[s.op].from);
-    if (l.data[k].size() != topocoll::plan::extent_of(grid_, o, o.to).count) {
+    if (l.data[k].size() != load(a.rank, o, o.to).size()) {
       wrong_ = "rank " + std::to_string(a.rank) + " gets a message of another size than it expects";
       return;
     }

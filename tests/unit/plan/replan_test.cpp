@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <utility>
+#include <vector>
 #include <topocoll/discover/describe.hpp>
 #include <topocoll/plan/replan.hpp>
+#include <topocoll/plan/replan_codec.hpp>
 #include <topocoll/plan/synth/hierarchical.hpp>
 #include <topocoll/plan/synth/packed.hpp>
 #include <topocoll/topo/graph.hpp>
@@ -32,6 +36,8 @@ topo::graph chords(double rate, bool without = false) {
     l.from = {a};
     l.to = {b};
     l.capacity = {(a == 0 && b == 1 ? rate : 20) * 1e9};
+    l.nominal = topocoll::bytes_per_second{20e9};
+    l.current = l.capacity;
     f.join(l);
   }
   return topo::graph::from(std::move(f)).value();
@@ -108,6 +114,92 @@ TEST(replanning, touches_only_some_groups_when_a_nic_slows_down_in_a_large_clust
   const auto change = plan::compare_plans(prices, problem_on(slow, collective_kind::all_gather), before, after).value();
   EXPECT_GT(change.before->value, change.after.value * 1.3);
   EXPECT_GT(change.groups_kept, 0U);
+}
+
+TEST(replanning, names_the_link_that_makes_the_plan_slow) {
+  const topo::graph healthy = chords(20), slow = chords(5);
+  const auto before = planner().synthesize(problem_on(healthy)).value();
+  const auto after = planner().synthesize(problem_on(slow)).value();
+  plan::simulator<plan::alpha_beta> prices(slow, plan::alpha_beta::ideal());
+  const auto change = plan::compare_plans(prices, problem_on(slow), before, after).value();
+  ASSERT_FALSE(change.busier.empty());
+  EXPECT_EQ(change.links_busier, change.busier.size());
+  const plan::busier_link& worst = change.busier.front();
+  EXPECT_TRUE(worst.name == "0 to 1" || worst.name == "1 to 0") << worst.name;
+  EXPECT_EQ(worst.rate.value, 5e9);
+  ASSERT_TRUE(worst.current && worst.nominal);
+  EXPECT_EQ(worst.current->value, 5e9);
+  EXPECT_EQ(worst.nominal->value, 20e9);
+  EXPECT_GT(worst.busy_before.value, worst.busy_after.value * 1.2);
+  EXPECT_NEAR(worst.busy_before.value, static_cast<double>(worst.before.value) / 5e9, 1e-9);
+  EXPECT_NE(change.reason.find(worst.name.substr(0, 1)), std::string::npos) << change.reason;
+  EXPECT_NE(change.reason.find("with the new plan nothing is busy for more than"), std::string::npos) << change.reason;
+  const auto longest = prices.run(problem_on(slow), after).value().busiest;
+  for (const plan::busier_link& b : change.busier) {
+    EXPECT_GT(b.busy_before, longest) << b.name;
+    EXPECT_LE(b.busy_before, worst.busy_before);
+    EXPECT_EQ(b.nominal.has_value(), b.rate.value == 5e9) << b.name;  // the others run as they should
+  }
+}
+
+TEST(replanning, counts_what_is_saved_and_says_when_that_is_enough) {
+  plan::plan_change c;
+  c.before = topocoll::seconds{10};
+  c.after = topocoll::seconds{8};
+  EXPECT_DOUBLE_EQ(c.gain(), 0.2);
+  EXPECT_TRUE(c.worth(0.2));
+  EXPECT_FALSE(c.worth(0.21));
+  c.same = true;
+  EXPECT_FALSE(c.worth(0));
+  c.same = false;
+  c.after = topocoll::seconds{10};
+  EXPECT_FALSE(c.worth(0)) << "another plan that saves nothing";
+  c.after = topocoll::seconds{11};
+  EXPECT_DOUBLE_EQ(c.gain(), -0.1);
+  EXPECT_FALSE(c.worth(0));
+  c.before.reset();
+  EXPECT_TRUE(c.worth(1)) << "what cannot run must be replaced";
+}
+
+TEST(replanning, tells_why_ways_are_lost) {
+  const topo::graph healthy = chords(20), dead = chords(0), renumbered = chords(0, true);
+  const auto before = planner().synthesize(problem_on(healthy)).value();
+  std::size_t lost = 0;
+  std::vector<plan::lost_way> first;
+  EXPECT_EQ(plan::with_ways_that_exist(before, problem_on(healthy), lost, &first), before);
+  EXPECT_EQ(lost, 0U);
+  EXPECT_TRUE(first.empty());
+  const auto kept = plan::with_ways_that_exist(before, problem_on(dead), lost, &first);
+  EXPECT_EQ(first.size(), std::min(lost, plan::plan_change::most_named));
+  ASSERT_FALSE(first.empty());
+  for (const plan::lost_way& w : first) {
+    EXPECT_TRUE(w.why == "the link from 0 to 1 carries nothing" || w.why == "the link from 1 to 0 carries nothing")
+        << w.why;
+    EXPECT_NE(w.from, w.to);
+  }
+  first.clear();
+  static_cast<void>(plan::with_ways_that_exist(before, problem_on(renumbered), lost, &first));
+  EXPECT_GT(lost, 0U);
+  for (const plan::lost_way& w : first)
+    EXPECT_TRUE(w.why.find("does not start at") != std::string::npos ||
+                w.why.find("not in the graph") != std::string::npos || w.why.find("end at") != std::string::npos)
+        << w.why;
+}
+
+TEST(replanning, is_told_to_programs) {
+  const topo::graph healthy = chords(20), slow = chords(5);
+  const auto before = planner().synthesize(problem_on(healthy)).value();
+  const auto after = planner().synthesize(problem_on(slow)).value();
+  plan::simulator<plan::alpha_beta> prices(slow, plan::alpha_beta::ideal());
+  const auto change = plan::compare_plans(prices, problem_on(slow), before, after).value();
+  const auto j = plan::to_json_value(change);
+  EXPECT_EQ(j.at("same"), false);
+  EXPECT_DOUBLE_EQ(j.at("gain").get<double>(), 1 - change.after / *change.before);
+  EXPECT_EQ(j.at("busier").size(), change.busier.size());
+  EXPECT_EQ(j.at("busier").at(0).at("nominal_rate"), 20e9);
+  EXPECT_EQ(j.at("ranks").size(), change.ranks.size());
+  EXPECT_EQ(j.at("groups").at("new"), change.groups_new);
+  EXPECT_FALSE(j.contains("lost"));
 }
 
 TEST(replanning, refuses_plans_of_other_collectives) {

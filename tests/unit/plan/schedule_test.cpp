@@ -17,7 +17,7 @@ schedule ring_of(std::uint32_t n) { return flat_schedule(collective_kind::all_re
 TEST(names, are_read_back) {
   for (int k = 0; k <= static_cast<int>(stage_kind::all_to_all); ++k)
     EXPECT_EQ(parse_stage_kind(to_string(static_cast<stage_kind>(k))), static_cast<stage_kind>(k));
-  for (int a = 0; a <= static_cast<int>(algorithm::packed); ++a)
+  for (std::size_t a = 0; a < algorithm_count; ++a)
     EXPECT_EQ(parse_algorithm(to_string(static_cast<algorithm>(a))), static_cast<algorithm>(a));
   EXPECT_FALSE(parse_algorithm("bucket"));
   EXPECT_FALSE(parse_stage_kind(""));

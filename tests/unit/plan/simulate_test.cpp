@@ -141,7 +141,7 @@ TEST(simulate, of_another_number_of_slices_is_what_cut_into_foretells) {
                   .value();
   auto s = prices.run(p, made).value();
   made.slices = 4;
-  s.cut_into(4, cost.post());
+  s.cut_into(4);
   EXPECT_NEAR(s.time.value, prices.run(p, made)->time.value, 1e-12);
   EXPECT_LT(
       s.unhidden,

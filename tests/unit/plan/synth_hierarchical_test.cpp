@@ -4,6 +4,9 @@
 #include <string>
 #include <unit/plan/plan_cluster.hpp>
 #include <vector>
+#include <topocoll/discover/describe.hpp>
+#include <topocoll/plan/bound.hpp>
+#include <topocoll/plan/simulate.hpp>
 #include <topocoll/plan/synth/hierarchical.hpp>
 #include <topocoll/plan/traffic.hpp>
 #include <topocoll/plan/verify.hpp>
@@ -69,7 +72,7 @@ TEST(hierarchical, of_rooted_collectives_sends_an_equal_part_on_every_rail) {
     EXPECT_TRUE(l.keeps_rails);
     EXPECT_NEAR(l.across_pods, 1, 1e-12);  // once to the other pod
     for (std::uint32_t r = 0; r < s.ranks; ++r)
-      EXPECT_LE(l.nic_out[r], 2.0 / gpus + 1e-12);  // a chain: to the next box and pod
+      EXPECT_LE(l.nic_out[r], 1.0 / gpus + 1e-12);  // a chain: to the next box
   }
 }
 
@@ -89,6 +92,9 @@ TEST(hierarchical, goes_up_and_down_the_levels) {
             (std::vector<std::string>{"reduce_scatter in the box", "reduce_scatter on the rail in the pod",
                                       "reduce_scatter across pods"}));
   EXPECT_EQ(of(collective_kind::broadcast),
+            (std::vector<std::string>{"scatter in the root's box", "broadcast on the rail", "all_gather in the box"}));
+  const hierarchical trees{.in_box = {}, .on_rail = algorithm::tree, .across = algorithm::tree};
+  EXPECT_EQ(labels(trees.synthesize(plan_test::on(c, collective_kind::broadcast, bytes{64U << 20U}, {5})).value()),
             (std::vector<std::string>{"scatter in the root's box", "broadcast across pods",
                                       "broadcast on the rail in the pod", "all_gather in the box"}));
 }
@@ -171,6 +177,46 @@ TEST(hierarchical, takes_fewer_steps_for_few_bytes) {
   };
   EXPECT_EQ(rail(1U << 10U), algorithm::recursive);
   EXPECT_EQ(rail(std::uint64_t{1} << 30U), algorithm::ring);
+}
+
+TEST(hierarchical, lets_each_byte_of_a_broadcast_leave_the_root_and_each_nic_once) {
+  for (const std::string spec :
+       {"dgx-h100:nodes=2", "dgx-h100:nodes=4", "dgx-a100:nodes=5", "dgx-h100:nodes=6,pods=3"}) {
+    const topo::graph g = topo::graph::from(describe(spec).value()).value();
+    for (const auto kind : {collective_kind::broadcast, collective_kind::reduce})
+      for (const std::uint32_t root : {0U, 5U, 7U}) {
+        problem p;
+        p.graph = &g;
+        p.collective = kind;
+        p.size = bytes{std::uint64_t{1} << 30U};
+        p.ranks = g.all(topo::node_kind::gpu);
+        p.root = {root};
+        const hierarchical planner{
+            .in_box = algorithm::direct, .on_rail = algorithm::ring, .across = algorithm::ring, .slices = 2};
+        const schedule plan = planner.synthesize(p).value();
+        const auto proved = verify(plan);
+        ASSERT_TRUE(proved) << spec << ' ' << to_string(kind) << ' ' << root << ": " << proved.error().what;
+        const auto price = simulate(p, plan, alpha_beta::ideal()).value();
+        const auto limit = lower_bound(p).value();
+        EXPECT_NEAR(price.busiest / limit.bandwidth_time, 1, 0.01) << spec << ' ' << to_string(kind) << ' ' << root;
+      }
+  }
+}
+
+TEST(hierarchical, lets_each_byte_of_a_broadcast_leave_the_root_of_a_box_once) {
+  for (const std::uint32_t n : {2U, 3U, 5U, 8U, 17U}) {
+    const auto c = plan_test::build(plan_test::even(1, 1, n));
+    for (const auto kind : {collective_kind::broadcast, collective_kind::reduce}) {
+      const auto p = plan_test::on(c, kind, bytes{std::uint64_t{1} << 30U}, {n / 2});
+      const schedule plan = hierarchical{.in_box = algorithm::direct}.synthesize(p).value();
+      ASSERT_TRUE(verify(plan)) << n;
+      std::uint64_t root_moves = 0;
+      for (const traffic_round& r : traffic(plan))
+        for (const transfer& t : r.moves)
+          if (t.from == p.root || t.to == p.root) root_moves += t.chunks * r.repeat;
+      EXPECT_EQ(root_moves, plan.chunks()) << n << ' ' << to_string(kind);
+    }
+  }
 }
 
 TEST(hierarchical, refuses_what_it_has_no_plan_for) {

@@ -121,6 +121,8 @@ TEST(verify, finds_a_removed_wait_anywhere_in_a_ring) {
       for (std::size_t s = 0; s < whole[r].steps.size(); ++s)
         for (std::size_t a = 0; a < whole[r].steps[s].after.size(); ++a) {
           auto all = whole;
+          // Waits for another slice are about pace alone.
+          if (all[r].steps[all[r].steps[s].after[a]].channel != all[r].steps[s].channel) continue;
           all[r].steps[s].after.erase(all[r].steps[s].after.begin() + static_cast<long>(a));
           expect_refused(all, {"rank " + std::to_string(r), "neither waits for the other"});
         }

@@ -55,7 +55,7 @@ inline void declare(CLI::App& cli, bench_words& w) {
   cli.add_option("--ranks", w.ranks,
                  "processes to start on this host; default one per core, at least 2, at most 8; not under a launcher");
   cli.add_option("--algorithm", w.algorithm,
-                 "ring, recursive, doubling, tree, double_tree, direct or one_shot; default by size");
+                 "ring, recursive, doubling, tree, double_tree, direct, one_shot, bruck or pat; default by size");
   cli.add_flag("--bound", w.bound, "add columns: share of what the measured memory bandwidth allows");
   cli.add_flag("--json", w.json, "JSON on standard output instead of the table");
 }
@@ -116,7 +116,7 @@ struct bench_request {
     const auto how = plan::parse_algorithm(w.algorithm);
     if (!how)
       return bad("there is no algorithm '" + w.algorithm + "'",
-                 "name one of ring, recursive, doubling, tree, double_tree, direct, one_shot");
+                 "name one of ring, recursive, doubling, tree, double_tree, direct, one_shot, bruck, pat");
     if (const auto made = plan::flat_schedule(c.collective, 2, {0}, *how); !made) return made.error();
   }
 

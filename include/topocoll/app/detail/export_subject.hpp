@@ -46,7 +46,7 @@ struct export_subject {
 };
 
 /// Plans beside the cheapest: those of other planners, and all with fewer slices, which take fewer thread blocks.
-[[nodiscard]] inline std::vector<export_subject::priced> others_of(const plan::choice& made, seconds post) {
+[[nodiscard]] inline std::vector<export_subject::priced> others_of(const plan::choice& made) {
   std::vector<export_subject::priced> others;
   for (const plan::candidate& c : made.candidates) {
     if (!c.plan || !c.price || c.why_not) continue;
@@ -55,7 +55,7 @@ struct export_subject {
       continue;
     for (std::uint32_t slices = c.plan->slices / 2; slices >= 1; slices /= 2) {
       plan::simulation price = *c.price;
-      price.cut_into(slices, post);
+      price.cut_into(slices);
       others.push_back({*c.plan, c.name, price.time});
       others.back().schedule.slices = slices;
     }
@@ -126,7 +126,7 @@ struct export_report {
     });
     if (!made) return std::move(made).error();
     subject.schedule = made->best();
-    if (o.algorithm.empty()) subject.others = others_of(*made, prices.cost().post());
+    if (o.algorithm.empty()) subject.others = others_of(*made);
   }
   return {};
 }

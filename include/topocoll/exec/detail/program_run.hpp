@@ -236,7 +236,7 @@ class program_run {
       const std::uint32_t count = reads ? o.from.count : o.to.count;
       if (reads && writes && o.from.count != o.to.count)
         return bad(i, "moves " + std::to_string(o.from.count) + " chunks into " + std::to_string(o.to.count));
-      if (o.chunk > p.chunks || count > p.chunks - o.chunk) return bad(i, "moves chunks that the array does not have");
+      if (!plan::names_chunks(p, o, count)) return bad(i, "moves chunks that the array does not have");
       if ((reads && !one_unit(o.from)) || (writes && !one_unit(o.to))) r.windowable_ = false;
     }
   }

@@ -170,7 +170,7 @@ template <class = void>
         piece.count = std::min(most, length(o) - at);
         piece.from = {o.from.where, o.from.first + at, piece.count};
         piece.to = {o.to.where, o.to.first + at, piece.count};
-        piece.chunk = o.chunk + at;
+        piece.chunk = o.chunk_at(at, p.chunks);
         piece.channel = s.channel / cut.fold * cut.spread;
         if (is_message(o.kind)) {
           load& l = load_of(o, s.channel);

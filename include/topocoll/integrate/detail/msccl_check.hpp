@@ -9,8 +9,9 @@
 #include <vector>
 #include <topocoll/core/result.hpp>
 #include <topocoll/core/sequence.hpp>
+#include <topocoll/integrate/detail/block_run.hpp>
 #include <topocoll/integrate/detail/collective_ends.hpp>
-#include <topocoll/integrate/detail/symbolic_run.hpp>
+#include <topocoll/integrate/detail/msccl_text.hpp>
 #include <topocoll/integrate/msccl_xml.hpp>
 
 namespace topocoll { inline namespace v0 {
@@ -59,9 +60,7 @@ class msccl_checker {
   }
 
  private:
-  [[nodiscard]] std::string at(std::uint32_t g, std::uint32_t b) const {
-    return "GPU " + std::to_string(g) + ", thread block " + std::to_string(b);
-  }
+  [[nodiscard]] static std::string at(std::uint32_t g, std::uint32_t b) { return block_in_words(g, b); }
   [[nodiscard]] std::string at(std::uint32_t g, std::uint32_t b, std::uint32_t s) const {
     return at(g, b) + ", step " + std::to_string(s) + " (" +
            std::string(to_string(plan_.gpus[g].blocks[b].steps[s].type)) + ")";
@@ -71,7 +70,10 @@ class msccl_checker {
   [[nodiscard]] result<void> head() {
     const msccl_limits most = limits_of(plan_.reader);
     const auto ranks = static_cast<std::uint32_t>(plan_.gpus.size());
-    if (ranks == 0) return refuse("the plan has no GPU");
+    const bool known = !msccl_word(plan_.collective, plan_.reader).empty();
+    auto ends = ends_of_plan(plan_, known, options_.root, plan_.chunks, {"nchunksperloop", "i_chunks", "o_chunks"});
+    if (!ends) return std::move(ends).error();
+    ends_ = *ends;
     if (plan_.name.empty() || plan_.name.size() > most.name)
       return refuse("the name of the plan has " + std::to_string(plan_.name.size()) + " letters; readers take 1 to " +
                     std::to_string(most.name));
@@ -86,19 +88,8 @@ class msccl_checker {
     if (plan_.max_bytes != 0 && plan_.min_bytes > plan_.max_bytes)
       return refuse("minBytes " + std::to_string(plan_.min_bytes) + " is above maxBytes " +
                     std::to_string(plan_.max_bytes));
-    if (options_.root >= ranks)
-      return refuse("the root is rank " + std::to_string(options_.root) + " of " + std::to_string(ranks));
-    ends_ = {plan_.collective, ranks, options_.root, plan_.chunks};
-    const bool shards = plan::sharded(plan_.collective);
-    if (plan_.chunks == 0 || (shards && plan_.chunks % ranks != 0))
-      return refuse("nchunksperloop is " + std::to_string(plan_.chunks) + ", which " + std::to_string(ranks) +
-                    " ranks cannot share");
     for (std::uint32_t g = 0; g < ranks; ++g) {
       const msccl_gpu& gpu = plan_.gpus[g];
-      if (gpu.input != ends_.input_chunks() || gpu.output != ends_.output_chunks())
-        return refuse("GPU " + std::to_string(g) + " has i_chunks " + std::to_string(gpu.input) + " and o_chunks " +
-                      std::to_string(gpu.output) + "; nchunksperloop " + std::to_string(plan_.chunks) + " makes it " +
-                      std::to_string(ends_.input_chunks()) + " and " + std::to_string(ends_.output_chunks()));
       if (gpu.input > most.offset || gpu.output > most.offset || gpu.scratch > most.offset)
         return refuse("GPU " + std::to_string(g) + " has more chunks than offsets of " + std::to_string(most.offset) +
                       " can name");
@@ -249,6 +240,14 @@ class msccl_checker {
         ++proof_.messages;
       }
     }
+    for (const msccl_gpu& g : plan_.gpus) {
+      out_of_.emplace_back(g.blocks.size(), 0);
+      in_of_.emplace_back(g.blocks.size(), 0);
+    }
+    for (std::size_t i = 0; i < out_.size(); ++i) {
+      out_of_[out_[i].gpu][out_[i].block] = i;
+      in_of_[in_[i].gpu][in_[i].block] = i;
+    }
     return {};
   }
   [[nodiscard]] const msccl_step& step(const msccl_end& e, std::size_t message) const {
@@ -266,16 +265,14 @@ class msccl_checker {
     }
   }
 
-  struct source {
-    std::uint32_t gpu, block, step;
-  };
-  [[nodiscard]] std::string at(const source& s) const { return at(s.gpu, s.block, s.step); }
+  [[nodiscard]] auto naming() const {
+    return [this](const block_step& s) { return at(s.gpu, s.block, s.step); };
+  }
 
   /// No order in which the readers may run the steps blocks for ever.
   [[nodiscard]] result<void> cannot_block(bool one_by_one) const {
     constexpr std::uint32_t loops = 3;
-    symbolic_run<> events(1, 0);
-    std::vector<source> from;
+    block_run<> events(ends_, false, {});  // without memory
     // First and last event of every step of every loop.
     std::vector<std::vector<std::vector<std::uint32_t>>> first(plan_.gpus.size()), last(plan_.gpus.size());
     for (std::uint32_t g = 0; g < plan_.gpus.size(); ++g) {
@@ -289,8 +286,7 @@ class msccl_checker {
             const bool calls = one_by_one && (msccl_sends(s.type) || msccl_receives(s.type));
             const bool begins = first[g][b].empty();
             for (std::uint32_t c = 0; c < (calls ? s.count : 1); ++c) {
-              const std::uint32_t e = events.event();
-              from.push_back({g, b, i});
+              const std::uint32_t e = events.event({g, b, i});
               if (c == 0) first[g][b].push_back(e);
               if (!begins || c != 0) events.order(e - 1, e);
             }
@@ -326,59 +322,44 @@ class msccl_checker {
         if (m >= proof_.slot_count) events.order(received[m - proof_.slot_count], sent[m], true);
       }
     }
-    const auto stuck = events.ends();
-    if (!stuck) return {};
-    return refuse("the plan can block for ever with " + std::to_string(proof_.slot_count) +
-                  " messages in flight: " + at(from[stuck->event]) + " waits for " + at(from[stuck->other]) +
-                  ", and that one, in turn, for the first");
+    return events.ends(naming(),
+                       "can block for ever with " + std::to_string(proof_.slot_count) + " messages in flight");
   }
 
   /// Every order of the steps leaves what the collective promises.
   [[nodiscard]] result<void> computes(bool in_place) const {
     const auto ranks = static_cast<std::uint32_t>(plan_.gpus.size());
-    std::vector<std::uint32_t> base(ranks + 1, 0), home;
-    for (std::uint32_t g = 0; g < ranks; ++g) {
-      base[g + 1] = base[g] + plan_.gpus[g].input + plan_.gpus[g].output + plan_.gpus[g].scratch;
-      home.resize(base[g + 1], g);
-    }
-    const auto cell = [&](std::uint32_t g, char buffer, std::uint32_t c) {
-      const msccl_gpu& gpu = plan_.gpus[g];
-      if (buffer == 's') return base[g] + gpu.input + gpu.output + c;
-      // In place the smaller buffer is a part of the larger one.
-      if (in_place && ends_.kind == collective_kind::reduce_scatter && buffer == 'o')
-        return base[g] + ends_.output_in_input(g, c);
-      if (in_place && ends_.kind != collective_kind::reduce_scatter && buffer == 'i')
-        return base[g] + gpu.input + ends_.input_in_output(g, c);
-      return base[g] + (buffer == 'i' ? 0 : gpu.input) + c;
-    };
-    symbolic_run<> run(ranks, base[ranks]);
-    std::vector<source> from;
+    std::vector<block_buffers> buffers;
+    for (const msccl_gpu& g : plan_.gpus) buffers.push_back({g.input, g.output, g.scratch});
+    block_run<> run(ends_, in_place, std::move(buffers));
+    for (std::uint32_t g = 0; g < ranks; ++g)
+      for (const msccl_block& tb : plan_.gpus[g].blocks)
+        for (const msccl_step& s : tb.steps) {
+          if (msccl_reads(s.type)) run.use(g, s.src, static_cast<std::uint32_t>(s.src_offset), s.count);
+          if (msccl_writes(s.type)) run.use(g, s.dst, static_cast<std::uint32_t>(s.dst_offset), s.count);
+        }
+    run.settle();
     std::vector<std::vector<std::vector<std::uint32_t>>> event(ranks);
     std::vector<std::vector<std::uint32_t>> messages(out_.size());  // cells, of all messages of a connection
     for (std::size_t c = 0; c < out_.size(); ++c)
       for (std::size_t m = 0; m < out_[c].steps.size(); ++m)
-        for (std::uint32_t k = 0; k < step(out_[c], m).count; ++k) messages[c].push_back(run.cell());
+        for (std::uint32_t k = 0; k < step(out_[c], m).count; ++k) messages[c].push_back(run.message());
     std::vector<std::uint32_t> sent(out_.size(), 0), received(out_.size(), 0);
-    const auto connection = [&](const std::vector<msccl_end>& ends, std::uint32_t g, std::uint32_t b) {
-      return static_cast<std::size_t>(
-          seq::find_if(ends, [&](const msccl_end& e) { return e.gpu == g && e.block == b; }) - ends.begin());
-    };
     for (std::uint32_t g = 0; g < ranks; ++g) {
       event[g].resize(plan_.gpus[g].blocks.size());
       for (std::uint32_t b = 0; b < plan_.gpus[g].blocks.size(); ++b) {
         const msccl_block& tb = plan_.gpus[g].blocks[b];
-        const std::size_t out = connection(out_, g, b), in = connection(in_, g, b);
+        const std::size_t out = out_of_[g][b], in = in_of_[g][b];
         for (std::uint32_t i = 0; i < tb.steps.size(); ++i) {
           const msccl_step& s = tb.steps[i];
-          const std::uint32_t e = run.event();
-          from.push_back({g, b, i});
+          const std::uint32_t e = run.event({g, b, i});
           if (i != 0) run.order(e - 1, e);
           event[g][b].push_back(e);
           for (std::uint32_t k = 0; k < s.count && s.type != msccl_op::nop; ++k) {
             const std::uint32_t src =
-                msccl_reads(s.type) ? cell(g, s.src, static_cast<std::uint32_t>(s.src_offset) + k) : 0;
+                msccl_reads(s.type) ? run.cell(g, s.src, static_cast<std::uint32_t>(s.src_offset) + k) : 0;
             const std::uint32_t dst =
-                msccl_writes(s.type) ? cell(g, s.dst, static_cast<std::uint32_t>(s.dst_offset) + k) : 0;
+                msccl_writes(s.type) ? run.cell(g, s.dst, static_cast<std::uint32_t>(s.dst_offset) + k) : 0;
             const std::uint32_t arrives = msccl_receives(s.type) ? messages[in][received[in]++] : 0;
             const std::uint32_t leaves = msccl_sends(s.type) ? messages[out][sent[out]++] : 0;
             switch (s.type) {
@@ -416,55 +397,16 @@ class msccl_checker {
         run.order(event[out_[c].gpu][out_[c].block][out_[c].steps[m]],
                   event[in_[c].gpu][in_[c].block][in_[c].steps[m]]);
 
-    const std::string how = in_place ? " (in place)" : "";
-    if (const auto stuck = run.ends())
-      return refuse("steps wait for each other in a circle: " + at(from[stuck->event]));
-    if (const auto race = run.races(home, ranks))
-      return refuse(at(from[race->event]) + " and " + at(from[race->other]) + " use " + name_of(base, race->cell) +
-                    ", one of them writes, and neither waits for the other" + how);
-    for (std::uint32_t r = 0; r <= options_.random_orders; ++r) {
-      run.clear();
-      for (std::uint32_t g = 0; g < ranks; ++g)
-        for (std::uint32_t c = 0; c < plan_.gpus[g].input; ++c)
-          if (ends_.brings(g)) run.put(cell(g, 'i', c), ends_.brought(g, c), g);
-      if (const auto wrong = run.run(r == 0 ? 0 : options_.seed + r)) {
-        const char* what = wrong->kind == symbolic_fault::kind_t::read_of_nothing ? " reads what nobody wrote: "
-                           : wrong->kind == symbolic_fault::kind_t::other_chunks  ? " adds up different chunks: "
-                                                                                  : " counts a contribution twice: ";
-        return refuse(at(from[wrong->event]) + what + name_of(base, wrong->cell) + how);
-      }
-      for (std::uint32_t g = 0; g < ranks; ++g)
-        for (std::uint32_t c = 0; c < plan_.gpus[g].output && ends_.gets(g); ++c)
-          if (!right(run.at(cell(g, 'o', c)), g, c))
-            return refuse("GPU " + std::to_string(g) + ": at the end chunk " + std::to_string(c) +
-                          " of the output does not hold what the collective promises" + how);
-    }
-    return {};
-  }
-  [[nodiscard]] bool right(const symbolic_value& v, std::uint32_t g, std::uint32_t c) const {
-    if (v.chunk != ends_.wanted(g, c)) return false;
-    const auto giver = ends_.giver(c);
-    for (std::uint32_t r = 0; r < ends_.ranks; ++r)
-      if (((v.ranks[r / 64] >> r % 64 & 1U) != 0) != (!giver || *giver == r)) return false;
-    return true;
-  }
-  [[nodiscard]] std::string name_of(const std::vector<std::uint32_t>& base, std::uint32_t cell) const {
-    for (std::uint32_t g = 0; g < plan_.gpus.size(); ++g)
-      if (cell < base[g + 1]) {
-        const msccl_gpu& gpu = plan_.gpus[g];
-        const std::uint32_t c = cell - base[g];
-        return "chunk " + (c < gpu.input                ? std::to_string(c) + " of i"
-                           : c < gpu.input + gpu.output ? std::to_string(c - gpu.input) + " of o"
-                                                        : std::to_string(c - gpu.input - gpu.output) + " of s");
-      }
-    return "a message";
+    if (auto ok = run.ends(naming(), "blocks for ever"); !ok) return ok;
+    return run.computes(naming(), options_.random_orders, options_.seed, in_place ? " (in place)" : "");
   }
 
   const msccl_plan& plan_;
   msccl_check_options options_;
   collective_ends ends_;
   msccl_proof proof_;
-  std::vector<msccl_end> out_, in_;  ///< sorted alike: the two ends of a connection have one index
+  std::vector<msccl_end> out_, in_;                       ///< sorted alike: the two ends of a connection have one index
+  std::vector<std::vector<std::size_t>> out_of_, in_of_;  ///< that index, by GPU and thread block
 };
 
 }  // namespace detail

@@ -10,6 +10,8 @@
 #include <utility>
 #include <vector>
 #include <topocoll/core/result.hpp>
+#include <topocoll/integrate/detail/exact_number.hpp>
+#include <topocoll/integrate/detail/xml_attributes.hpp>
 #include <topocoll/integrate/msccl_xml.hpp>
 
 namespace topocoll { inline namespace v0 {
@@ -23,58 +25,24 @@ namespace detail {
   return words[static_cast<std::size_t>(k)];
 }
 
-/// A whole number, with sign, and nothing else.
-[[nodiscard]] constexpr std::optional<std::int64_t> whole_number(std::string_view text) {
-  const bool negative = !text.empty() && text[0] == '-';
-  if (negative) text.remove_prefix(1);
-  if (text.empty() || text.size() > 18) return std::nullopt;
-  std::int64_t value = 0;
-  for (const char c : text) {
-    if (c < '0' || c > '9') return std::nullopt;
-    value = value * 10 + (c - '0');
-  }
-  return negative ? -value : value;
+/// A whole number from `least` to `most`.
+[[nodiscard]] inline std::int64_t msccl_number(xml_attributes& a, std::string_view name, std::int64_t least,
+                                               std::int64_t most) {
+  const std::string* value = a.text(name);
+  if (value == nullptr) return least;
+  const auto n = exact_number<std::int64_t>(*value);
+  if (n && *n >= least && *n <= most) return *n;
+  a.complain_of(name, *value, ", not a number from " + std::to_string(least) + " to " + std::to_string(most));
+  return least;
 }
-
-/// Fetches attributes; the first that is missing or wrong is kept as the failure.
-class msccl_attributes {
- public:
-  msccl_attributes(const io::xml_element& element, std::string_view file) : element_(element), file_(file) {}
-
-  [[nodiscard]] std::int64_t number(std::string_view name, std::int64_t least, std::int64_t most) {
-    const std::string* value = element_.find(name);
-    const auto n = value == nullptr ? std::nullopt : whole_number(*value);
-    if (n && *n >= least && *n <= most) return *n;
-    complain(value == nullptr ? "lacks the attribute " + std::string(name)
-                              : "has " + std::string(name) + "=\"" + value->substr(0, 40) + "\", not a number from " +
-                                    std::to_string(least) + " to " + std::to_string(most));
-    return 0;
-  }
-  [[nodiscard]] std::string_view word(std::string_view name) {
-    const std::string* value = element_.find(name);
-    if (value == nullptr) complain("lacks the attribute " + std::string(name));
-    return value == nullptr ? std::string_view{} : std::string_view(*value);
-  }
-  void complain(const std::string& what) {
-    if (wrong_) return;
-    wrong_ = fail(errc::malformed_input,
-                  std::string(file_) + " line " + std::to_string(element_.line) + ": <" + element_.name + "> " + what);
-  }
-  [[nodiscard]] const std::optional<failure>& wrong() const { return wrong_; }
-
- private:
-  const io::xml_element& element_;
-  std::string_view file_;
-  std::optional<failure> wrong_;
-};
 
 template <class = void>
 [[nodiscard]] result<msccl_step> read_msccl_step(const io::xml_element& e, std::size_t index, std::string_view file) {
   constexpr std::int64_t most = std::numeric_limits<std::int32_t>::max();
-  msccl_attributes a(e, file);
+  xml_attributes a(e, file);
   msccl_step s;
-  if (a.number("s", 0, most) != static_cast<std::int64_t>(index) && !a.wrong())
-    a.complain("has s=\"" + *e.find("s") + "\" where step " + std::to_string(index) + " is due");
+  if (msccl_number(a, "s", 0, most) != static_cast<std::int64_t>(index) && !a.wrong())
+    a.complain_of("s", a.word("s"), " where step " + std::to_string(index) + " is due");
   const std::string_view type = a.word("type");
   bool known = false;
   for (int t = 0; t <= static_cast<int>(msccl_op::nop); ++t)
@@ -82,21 +50,19 @@ template <class = void>
       s.type = static_cast<msccl_op>(t);
       known = true;
     }
-  if (!known)
-    a.complain("has the type \"" + std::string(type.substr(0, 40)) + "\", which is none of the readers' steps");
+  if (!known) a.complain_of("type", type, ", which is none of the readers' steps");
   const auto place = [&](std::string_view buffer, std::string_view offset, char& where, std::int32_t& at) {
     const std::string_view word = a.word(buffer);
-    if (word != "i" && word != "o" && word != "s")
-      a.complain("has " + std::string(buffer) + "=\"" + std::string(word.substr(0, 40)) + "\" instead of i, o or s");
+    if (word != "i" && word != "o" && word != "s") a.complain_of(buffer, word, " instead of i, o or s");
     where = word.empty() ? 'i' : word[0];
-    at = static_cast<std::int32_t>(a.number(offset, -1, most));
+    at = static_cast<std::int32_t>(msccl_number(a, offset, -1, most));
   };
   place("srcbuf", "srcoff", s.src, s.src_offset);
   place("dstbuf", "dstoff", s.dst, s.dst_offset);
-  s.count = static_cast<std::uint32_t>(a.number("cnt", 0, most));
-  s.dep_block = static_cast<std::int32_t>(a.number("depid", -1, most));
-  s.dep_step = static_cast<std::int32_t>(a.number("deps", -1, most));
-  s.has_dep = a.number("hasdep", 0, 1) != 0;
+  s.count = static_cast<std::uint32_t>(msccl_number(a, "cnt", 0, most));
+  s.dep_block = static_cast<std::int32_t>(msccl_number(a, "depid", -1, most));
+  s.dep_step = static_cast<std::int32_t>(msccl_number(a, "deps", -1, most));
+  s.has_dep = msccl_number(a, "hasdep", 0, 1) != 0;
   if (a.wrong()) return *a.wrong();
   return s;
 }
@@ -107,11 +73,11 @@ template <class = void>
                                                                          std::string_view name, std::string_view file) {
   std::vector<const io::xml_element*> found;
   for (const io::xml_element& child : e.children) {
-    msccl_attributes a(child, file);
+    xml_attributes a(child, file);
     if (child.name != name) a.complain("stands where only <" + std::string(name) + "> may stand");
-    if (!a.wrong() && name != "step" && a.number("id", 0, 1 << 20) != static_cast<std::int64_t>(found.size()) &&
+    if (!a.wrong() && name != "step" && msccl_number(a, "id", 0, 1 << 20) != static_cast<std::int64_t>(found.size()) &&
         !a.wrong())
-      a.complain("has id=\"" + *child.find("id") + "\" where " + std::to_string(found.size()) + " is due");
+      a.complain_of("id", a.word("id"), " where " + std::to_string(found.size()) + " is due");
     if (a.wrong()) return *a.wrong();
     found.push_back(&child);
   }
@@ -122,9 +88,7 @@ template <class = void>
 
 template <class>
 std::string to_msccl_xml(const msccl_plan& plan) {
-  const auto attribute = [](const char* name, const std::string& value) {
-    return std::string(" ") + name + "=\"" + value + '"';
-  };
+  const auto attribute = [](const char* name, std::string_view value) { return detail::xml_attribute(name, value); };
   const auto number = [&](const char* name, std::int64_t value) { return attribute(name, std::to_string(value)); };
   const bool executor = plan.reader == msccl_reader::executor;
   std::string text = "<algo" + attribute("name", plan.name) + attribute("proto", plan.protocol) +
@@ -168,14 +132,14 @@ result<msccl_plan> read_msccl_xml(const io::xml_element& root, std::string_view 
   constexpr std::int64_t any_size = std::numeric_limits<std::int64_t>::max();
   msccl_plan plan;
   plan.reader = reader;
-  detail::msccl_attributes a(root, file);
+  detail::xml_attributes a(root, file);
   if (root.name != "algo") a.complain("is not the root of an MSCCL plan, which is <algo>");
   if (a.wrong()) return *a.wrong();
   plan.name = a.word("name");
   plan.protocol = a.word("proto");
-  plan.channels = static_cast<std::uint32_t>(a.number("nchannels", 1, most));
-  plan.chunks = static_cast<std::uint32_t>(a.number("nchunksperloop", 1, most));
-  const std::int64_t gpus = a.number("ngpus", 1, most);
+  plan.channels = static_cast<std::uint32_t>(detail::msccl_number(a, "nchannels", 1, most));
+  plan.chunks = static_cast<std::uint32_t>(detail::msccl_number(a, "nchunksperloop", 1, most));
+  const std::int64_t gpus = detail::msccl_number(a, "ngpus", 1, most);
   const std::string_view word = a.word("coll");
   bool known = false;
   for (int k = 0; k <= static_cast<int>(collective_kind::all_to_all); ++k)
@@ -183,34 +147,34 @@ result<msccl_plan> read_msccl_xml(const io::xml_element& root, std::string_view 
       plan.collective = static_cast<collective_kind>(k);
       known = true;
     }
-  if (!known) a.complain("has coll=\"" + std::string(word.substr(0, 40)) + "\", which this reader does not know");
-  plan.in_place = a.number("inplace", 0, 1) != 0;
+  if (!known) a.complain_of("coll", word, ", which this reader does not know");
+  plan.in_place = detail::msccl_number(a, "inplace", 0, 1) != 0;
   const bool executor = reader == msccl_reader::executor;
-  plan.out_of_place = executor ? a.number("outofplace", 0, 1) != 0 : !plan.in_place;
-  if (executor || root.find("minBytes") != nullptr)
-    plan.min_bytes = static_cast<std::uint64_t>(a.number("minBytes", 0, any_size));
-  if (executor || root.find("maxBytes") != nullptr)
-    plan.max_bytes = static_cast<std::uint64_t>(a.number("maxBytes", 0, any_size));
+  plan.out_of_place = executor ? detail::msccl_number(a, "outofplace", 0, 1) != 0 : !plan.in_place;
+  if (executor || a.has("minBytes"))
+    plan.min_bytes = static_cast<std::uint64_t>(detail::msccl_number(a, "minBytes", 0, any_size));
+  if (executor || a.has("maxBytes"))
+    plan.max_bytes = static_cast<std::uint64_t>(detail::msccl_number(a, "maxBytes", 0, any_size));
   if (!executor && plan.max_bytes >= std::uint64_t{1} << 50U) plan.max_bytes = 0;
   if (a.wrong()) return *a.wrong();
 
   const auto elements = detail::msccl_children(root, "gpu", file);
   if (!elements) return elements.error();
   for (const io::xml_element* e : *elements) {
-    detail::msccl_attributes g(*e, file);
+    detail::xml_attributes g(*e, file);
     msccl_gpu gpu;
-    gpu.input = static_cast<std::uint32_t>(g.number("i_chunks", 0, most));
-    gpu.output = static_cast<std::uint32_t>(g.number("o_chunks", 0, most));
-    gpu.scratch = static_cast<std::uint32_t>(g.number("s_chunks", 0, most));
+    gpu.input = static_cast<std::uint32_t>(detail::msccl_number(g, "i_chunks", 0, most));
+    gpu.output = static_cast<std::uint32_t>(detail::msccl_number(g, "o_chunks", 0, most));
+    gpu.scratch = static_cast<std::uint32_t>(detail::msccl_number(g, "s_chunks", 0, most));
     if (g.wrong()) return *g.wrong();
     const auto blocks = detail::msccl_children(*e, "tb", file);
     if (!blocks) return blocks.error();
     for (const io::xml_element* b : *blocks) {
-      detail::msccl_attributes t(*b, file);
+      detail::xml_attributes t(*b, file);
       msccl_block block;
-      block.send = static_cast<std::int32_t>(t.number("send", -1, most));
-      block.recv = static_cast<std::int32_t>(t.number("recv", -1, most));
-      block.channel = static_cast<std::uint32_t>(t.number("chan", 0, most));
+      block.send = static_cast<std::int32_t>(detail::msccl_number(t, "send", -1, most));
+      block.recv = static_cast<std::int32_t>(detail::msccl_number(t, "recv", -1, most));
+      block.channel = static_cast<std::uint32_t>(detail::msccl_number(t, "chan", 0, most));
       if (t.wrong()) return *t.wrong();
       const auto steps = detail::msccl_children(*b, "step", file);
       if (!steps) return steps.error();

@@ -9,8 +9,9 @@
 #include <vector>
 #include <topocoll/core/result.hpp>
 #include <topocoll/core/sequence.hpp>
+#include <topocoll/integrate/detail/block_run.hpp>
 #include <topocoll/integrate/detail/collective_ends.hpp>
-#include <topocoll/integrate/detail/symbolic_run.hpp>
+#include <topocoll/integrate/detail/mscclpp_text.hpp>
 #include <topocoll/integrate/mscclpp_json.hpp>
 
 namespace topocoll { inline namespace v0 {
@@ -23,6 +24,7 @@ class mscclpp_checker {
 
   [[nodiscard]] result<mscclpp_proof> run() {
     if (auto ok = head(); !ok) return std::move(ok).error();
+    if (auto ok = match_channels(); !ok) return std::move(ok).error();
     for (std::uint32_t g = 0; g < plan_.gpus.size(); ++g) {
       if (auto ok = lists(g); !ok) return std::move(ok).error();
       for (std::uint32_t b = 0; b < plan_.gpus[g].blocks.size(); ++b)
@@ -34,11 +36,9 @@ class mscclpp_checker {
   }
 
  private:
-  static constexpr std::uint32_t none = 0xffffffffU;
+  static constexpr std::uint32_t none = block_step::none;
 
-  [[nodiscard]] std::string at(std::uint32_t g, std::uint32_t b) const {
-    return "GPU " + std::to_string(g) + ", thread block " + std::to_string(b);
-  }
+  [[nodiscard]] static std::string at(std::uint32_t g, std::uint32_t b) { return block_in_words(g, b); }
   [[nodiscard]] std::string at(std::uint32_t g, std::uint32_t b, std::uint32_t i) const {
     return at(g, b) + ", operation " + std::to_string(i) + " (" +
            std::string(to_string(plan_.gpus[g].blocks[b].operations[i].name)) + ")";
@@ -47,20 +47,15 @@ class mscclpp_checker {
 
   [[nodiscard]] result<void> head() {
     const auto ranks = static_cast<std::uint32_t>(plan_.gpus.size());
-    if (ranks == 0) return refuse("the plan has no GPU");
-    if (options_.root >= ranks)
-      return refuse("the root is rank " + std::to_string(options_.root) + " of " + std::to_string(ranks));
-    const mscclpp_gpu& first = plan_.gpus[0];
-    const bool scatter = plan_.collective == collective_kind::reduce_scatter;
-    ends_ = {plan_.collective, ranks, options_.root, scatter ? first.input : first.output};
-    if (ends_.chunks == 0 || (plan::sharded(plan_.collective) && ends_.chunks % ranks != 0))
-      return refuse("the array has " + std::to_string(ends_.chunks) + " chunks, which " + std::to_string(ranks) +
-                    " ranks cannot share");
+    const bool scatter = plan_.collective == collective_kind::reduce_scatter,
+               known = !mscclpp_word(plan_.collective).empty();
+    const std::uint32_t chunks = ranks == 0 ? 0 : scatter ? plan_.gpus[0].input : plan_.gpus[0].output;
+    auto ends = ends_of_plan(plan_, known, options_.root, chunks,
+                             {"the number of chunks of the array", "input_chunks", "output_chunks"});
+    if (!ends) return std::move(ends).error();
+    ends_ = *ends;
     for (std::uint32_t g = 0; g < ranks; ++g) {
       const mscclpp_gpu& gpu = plan_.gpus[g];
-      if (gpu.input != ends_.input_chunks() || gpu.output != ends_.output_chunks())
-        return refuse("GPU " + std::to_string(g) + " has " + std::to_string(gpu.input) + " chunks of input and " +
-                      std::to_string(gpu.output) + " of output; the array has " + std::to_string(ends_.chunks));
       if (gpu.blocks.size() > options_.most_blocks)
         return refuse("GPU " + std::to_string(g) + " has " + std::to_string(gpu.blocks.size()) + " thread blocks; " +
                       std::to_string(options_.most_blocks) + " can run at once");
@@ -71,23 +66,56 @@ class mscclpp_checker {
     return {};
   }
 
-  /// Channels belong to one thread block, and both ends have them.
+  /// Both ends have a channel; the k-th from one rank to another meets the k-th back.
+  [[nodiscard]] result<void> match_channels() {
+    struct end {
+      std::uint32_t low, high, rank, channel;  // the two ranks, and whose channel it is
+    };
+    for (const bool port : {false, true}) {
+      const char* kind = port ? "port" : "memory";
+      auto& meets = meets_[port ? 1 : 0];
+      std::vector<end> ends;
+      for (std::uint32_t g = 0; g < plan_.gpus.size(); ++g) {
+        const auto& peers = peers_of(g, port);
+        meets.emplace_back(peers.size(), none);
+        for (std::uint32_t c = 0; c < peers.size(); ++c) {
+          if (peers[c] >= plan_.gpus.size() || peers[c] == g)
+            return refuse("GPU " + std::to_string(g) + " has a " + kind + " channel to rank " +
+                          std::to_string(peers[c]));
+          ends.push_back({std::min(g, peers[c]), std::max(g, peers[c]), g, c});
+        }
+      }
+      seq::sort(ends, [](const end& a, const end& b) {
+        return a.low != b.low ? a.low < b.low : a.high != b.high ? a.high < b.high : a.rank < b.rank;
+      });
+      for (std::size_t first = 0, last = 0; first < ends.size(); first = last) {
+        std::size_t back = first;  // the first of the larger rank
+        for (last = first;
+             last < ends.size() && ends[last].low == ends[first].low && ends[last].high == ends[first].high; ++last)
+          back += ends[last].rank == ends[first].low ? 1 : 0;
+        if (back - first != last - back)
+          return refuse("GPU " + std::to_string(ends[first].low) + " has " + std::to_string(back - first) + " " + kind +
+                        " channels to GPU " + std::to_string(ends[first].high) + ", which has " +
+                        std::to_string(last - back) + " back");
+        for (std::size_t k = 0; first + k < back; ++k) {
+          meets[ends[first + k].rank][ends[first + k].channel] = ends[back + k].channel;
+          meets[ends[back + k].rank][ends[back + k].channel] = ends[first + k].channel;
+        }
+      }
+    }
+    return {};
+  }
+  [[nodiscard]] const std::vector<std::uint32_t>& peers_of(std::uint32_t g, bool port) const {
+    return port ? plan_.gpus[g].port_peers : plan_.gpus[g].memory_peers;
+  }
+
+  /// Channels belong to one thread block, and what blocks use is open to them.
   [[nodiscard]] result<void> lists(std::uint32_t g) {
     const mscclpp_limits most;
     const mscclpp_gpu& gpu = plan_.gpus[g];
     for (const bool port : {false, true}) {
-      const auto& peers = port ? gpu.port_peers : gpu.memory_peers;
+      const auto& peers = peers_of(g, port);
       const char* kind = port ? "port" : "memory";
-      for (const std::uint32_t p : peers)
-        if (p >= plan_.gpus.size() || p == g)
-          return refuse("GPU " + std::to_string(g) + " has a " + kind + " channel to rank " + std::to_string(p));
-      for (std::uint32_t p = 0; p < plan_.gpus.size(); ++p) {
-        const auto& back = port ? plan_.gpus[p].port_peers : plan_.gpus[p].memory_peers;
-        const auto here = std::count(peers.begin(), peers.end(), p), there = std::count(back.begin(), back.end(), g);
-        if (p != g && here != there)
-          return refuse("GPU " + std::to_string(g) + " has " + std::to_string(here) + " " + kind + " channels to GPU " +
-                        std::to_string(p) + ", which has " + std::to_string(there) + " back");
-      }
       std::vector<std::uint32_t> owner(peers.size(), none);
       for (std::uint32_t b = 0; b < gpu.blocks.size(); ++b) {
         const auto& mine = port ? gpu.blocks[b].port_channels : gpu.blocks[b].memory_channels;
@@ -195,43 +223,35 @@ class mscclpp_checker {
     return {};
   }
 
-  struct source {
-    std::uint32_t gpu, block, operation;  ///< operation `none`: the kernel's begin or end
-  };
-  [[nodiscard]] std::string at(const source& s) const {
-    if (s.block == none) return "GPU " + std::to_string(s.gpu) + (s.operation == 0 ? "'s begin" : "'s end");
-    return at(s.gpu, s.block, s.operation);
+  [[nodiscard]] std::string at(const block_step& s) const {
+    if (s.block == none) return "GPU " + std::to_string(s.gpu) + (s.step == 0 ? "'s begin" : "'s end");
+    return at(s.gpu, s.block, s.step);
   }
 
   [[nodiscard]] result<void> executes() {
     const auto ranks = static_cast<std::uint32_t>(plan_.gpus.size());
-    std::vector<std::uint32_t> base(ranks + 1, 0), home;
-    for (std::uint32_t g = 0; g < ranks; ++g) {
-      base[g + 1] = base[g] + plan_.gpus[g].input + plan_.gpus[g].output + plan_.gpus[g].scratch;
-      home.resize(base[g + 1], g);
-    }
-    const bool in_place = plan_.in_place;
-    const auto cell = [&](std::uint32_t g, char buffer, std::uint32_t c) {
-      const mscclpp_gpu& gpu = plan_.gpus[g];
-      if (buffer == 's') return base[g] + gpu.input + gpu.output + c;
-      if (in_place && ends_.kind == collective_kind::reduce_scatter && buffer == 'o')
-        return base[g] + ends_.output_in_input(g, c);
-      if (in_place && ends_.kind != collective_kind::reduce_scatter && buffer == 'i')
-        return base[g] + gpu.input + ends_.input_in_output(g, c);
-      return base[g] + (buffer == 'i' ? 0 : gpu.input) + c;
-    };
-    symbolic_run<> run(ranks, base[ranks]);
-    std::vector<source> from;
-    const auto event = [&](source s) {
-      from.push_back(s);
-      return run.event();
-    };
+    std::vector<block_buffers> buffers;
+    for (const mscclpp_gpu& g : plan_.gpus) buffers.push_back({g.input, g.output, g.scratch});
+    block_run<> run(ends_, plan_.in_place, std::move(buffers));
+    for (std::uint32_t g = 0; g < ranks; ++g)
+      for (std::uint32_t b = 0; b < plan_.gpus[g].blocks.size(); ++b)
+        for (const mscclpp_operation& o : plan_.gpus[g].blocks[b].operations)
+          for (const auto* places : {&o.src, &o.dst})
+            for (const mscclpp_place& p : *places) {
+              if (!moves(o.name)) continue;
+              const auto [rank, buffer] = where(g, b, o, p);
+              run.use(rank, buffer, p.index, p.size);
+            }
+    if (run.accesses() > options_.most_accesses)
+      return fail(errc::unsupported, "operations use " + std::to_string(run.accesses()) + " chunks in all, and " +
+                                         std::to_string(options_.most_accesses) + " are proved at most");
+    run.settle();
     std::vector<std::uint32_t> begin(ranks), end(ranks);
     for (std::uint32_t g = 0; g < ranks; ++g) {
-      begin[g] = event({g, none, 0});
-      for (std::uint32_t c = base[g]; c < base[g + 1]; ++c) run.touch(c);
-      end[g] = event({g, none, 1});
-      for (std::uint32_t c = base[g]; c < base[g + 1]; ++c) run.touch(c);
+      begin[g] = run.event({g, none, 0});
+      run.touch_all(g);
+      end[g] = run.event({g, none, 1});
+      run.touch_all(g);
       run.order(begin[g], end[g]);
     }
     // Per end of a channel: signals with the puts over the port before each, and waits, in order.
@@ -243,8 +263,7 @@ class mscclpp_checker {
     std::vector<std::vector<channel_end>> ends[2];
     for (const int port : {0, 1}) {
       ends[port].resize(ranks);
-      for (std::uint32_t g = 0; g < ranks; ++g)
-        ends[port][g].resize((port != 0 ? plan_.gpus[g].port_peers : plan_.gpus[g].memory_peers).size());
+      for (std::uint32_t g = 0; g < ranks; ++g) ends[port][g].resize(peers_of(g, port != 0).size());
     }
     for (std::uint32_t g = 0; g < ranks; ++g) {
       std::vector<std::uint32_t> released(plan_.gpus[g].semaphores, none), acquired(plan_.gpus[g].semaphores, none);
@@ -254,7 +273,7 @@ class mscclpp_checker {
         std::vector<std::uint32_t> since;  // the last nop
         for (std::uint32_t i = 0; i < block.operations.size(); ++i) {
           const mscclpp_operation& o = block.operations[i];
-          const std::uint32_t e = event({g, b, i});
+          const std::uint32_t e = run.event({g, b, i});
           run.order(last, e, true);  // no thread is ahead of its own order
           run.order(barrier, e);
           last = e;
@@ -275,7 +294,7 @@ class mscclpp_checker {
           for (const std::uint32_t s : o.semaphores) {
             std::uint32_t& used = o.name == mscclpp_op::sem_release ? released[s] : acquired[s];
             if (used != none)
-              return refuse(at(g, b, i) + " uses semaphore " + std::to_string(s) + " again, as " + at(from[used]) +
+              return refuse(at(g, b, i) + " uses semaphore " + std::to_string(s) + " again, as " + at(run.step(used)) +
                             " did");
             used = e;
           }
@@ -290,21 +309,21 @@ class mscclpp_checker {
               for (const std::uint32_t f : here.flying) run.order(f, e);
           }
           if (o.name == mscclpp_op::copy || (o.name == mscclpp_op::put && !port))
-            for (std::size_t k = 0; k < o.src.size(); ++k) transfer(run, cell, g, b, o, k);
+            for (std::size_t k = 0; k < o.src.size(); ++k) transfer(run, g, b, o, k);
           if (o.name == mscclpp_op::re)
             for (std::uint32_t c = 0; c < o.dst[0].size; ++c) {
-              const std::uint32_t to = cell(g, o.dst[0].buffer, o.dst[0].index + c);
-              std::uint32_t sum = cell(g, o.src[0].buffer, o.src[0].index + c);
+              const std::uint32_t to = run.cell(g, o.dst[0].buffer, o.dst[0].index + c);
+              std::uint32_t sum = run.cell(g, o.src[0].buffer, o.src[0].index + c);
               for (std::size_t k = 1; k < o.src.size(); ++k) {
-                run.move(to, sum, cell(g, o.src[k].buffer, o.src[k].index + c));
+                run.move(to, sum, run.cell(g, o.src[k].buffer, o.src[k].index + c));
                 sum = to;
               }
             }
           if (by_port(o))
             for (std::size_t k = 0; k < o.dst.size(); ++k) {  // the proxy does it some time later
-              const std::uint32_t flight = event({g, b, i});
+              const std::uint32_t flight = run.event({g, b, i});
               run.order(e, flight);
-              transfer(run, cell, g, b, o, k);
+              transfer(run, g, b, o, k);
               ends[1][g][list[o.channels[k]]].flying.push_back(flight);
             }
         }
@@ -319,18 +338,13 @@ class mscclpp_checker {
         if (released[s] != none) run.order(released[s], acquired[s]);
       }
     }
-    // The k-th channel from a to b meets the k-th from b to a.
     for (const int port : {0, 1})
       for (std::uint32_t g = 0; g < ranks; ++g) {
-        const auto& peers = port != 0 ? plan_.gpus[g].port_peers : plan_.gpus[g].memory_peers;
+        const auto& peers = peers_of(g, port != 0);
         for (std::uint32_t c = 0; c < peers.size(); ++c) {
           const std::uint32_t peer = peers[c];
-          const auto which = std::count(peers.begin(), peers.begin() + c, peer);
-          const auto& back = port != 0 ? plan_.gpus[peer].port_peers : plan_.gpus[peer].memory_peers;
-          std::uint32_t d = 0;
-          for (auto left = which; back[d] != g || left-- != 0;) ++d;
           const channel_end& here = ends[port][g][c];
-          const channel_end& there = ends[port][peer][d];
+          const channel_end& there = ends[port][peer][meets_[port][g][c]];
           if (here.signalled.size() != there.waits.size())
             return refuse("GPU " + std::to_string(g) + " signals GPU " + std::to_string(peer) + " " +
                           std::to_string(here.signalled.size()) + " times on " + (port != 0 ? "port" : "memory") +
@@ -341,66 +355,23 @@ class mscclpp_checker {
           }
         }
       }
-    if (const auto stuck = run.ends())
-      return refuse("the plan blocks for ever: " + at(from[stuck->event]) + " waits for " + at(from[stuck->other]) +
-                    ", and that one, in turn, for the first");
-    if (const auto race = run.races(home, ranks))
-      return refuse(at(from[race->event]) + " and " + at(from[race->other]) + " use " + name_of(base, race->cell) +
-                    ", one of them writes, and neither waits for the other");
-    for (std::uint32_t r = 0; r <= options_.random_orders; ++r) {
-      run.clear();
-      for (std::uint32_t g = 0; g < ranks; ++g)
-        for (std::uint32_t c = 0; c < plan_.gpus[g].input; ++c)
-          if (ends_.brings(g)) run.put(cell(g, 'i', c), ends_.brought(g, c), g);
-      if (const auto wrong = run.run(r == 0 ? 0 : options_.seed + r)) {
-        const char* what = wrong->kind == symbolic_fault::kind_t::read_of_nothing ? " reads what nobody wrote: "
-                           : wrong->kind == symbolic_fault::kind_t::other_chunks  ? " adds up different chunks: "
-                                                                                  : " counts a contribution twice: ";
-        return refuse(at(from[wrong->event]) + what + name_of(base, wrong->cell));
-      }
-      for (std::uint32_t g = 0; g < ranks; ++g)
-        for (std::uint32_t c = 0; c < plan_.gpus[g].output && ends_.gets(g); ++c)
-          if (!right(run.at(cell(g, 'o', c)), g, c))
-            return refuse("GPU " + std::to_string(g) + ": at the end chunk " + std::to_string(c) +
-                          " of the output does not hold what the collective promises");
-    }
-    return {};
+    const auto name = [this](const block_step& s) { return at(s); };
+    if (auto ok = run.ends(name, "blocks for ever"); !ok) return ok;
+    return run.computes(name, options_.random_orders, options_.seed, "");
   }
-  template <class Cell>
-  void transfer(symbolic_run<>& run, const Cell& cell, std::uint32_t g, std::uint32_t b, const mscclpp_operation& o,
-                std::size_t k) const {
+  void transfer(block_run<>& run, std::uint32_t g, std::uint32_t b, const mscclpp_operation& o, std::size_t k) const {
     const auto [rank, buffer] = where(g, b, o, o.dst[k]);
     for (std::uint32_t c = 0; c < o.dst[k].size; ++c) {
-      const std::uint32_t to = cell(rank, buffer, o.dst[k].index + c);
-      const std::uint32_t of = cell(g, o.src[k].buffer, o.src[k].index + c);
+      const std::uint32_t to = run.cell(rank, buffer, o.dst[k].index + c);
+      const std::uint32_t of = run.cell(g, o.src[k].buffer, o.src[k].index + c);
       if (to != of) run.move(to, of);
     }
   }
-  [[nodiscard]] bool right(const symbolic_value& v, std::uint32_t g, std::uint32_t c) const {
-    if (v.chunk != ends_.wanted(g, c)) return false;
-    const auto giver = ends_.giver(c);
-    for (std::uint32_t r = 0; r < ends_.ranks; ++r)
-      if (((v.ranks[r / 64] >> r % 64 & 1U) != 0) != (!giver || *giver == r)) return false;
-    return true;
-  }
-  [[nodiscard]] std::string name_of(const std::vector<std::uint32_t>& base, std::uint32_t cell) const {
-    for (std::uint32_t g = 0; g < plan_.gpus.size(); ++g)
-      if (cell < base[g + 1]) {
-        const mscclpp_gpu& gpu = plan_.gpus[g];
-        const std::uint32_t c = cell - base[g];
-        return "chunk " +
-               (c < gpu.input                ? std::to_string(c) + " of i"
-                : c < gpu.input + gpu.output ? std::to_string(c - gpu.input) + " of o"
-                                             : std::to_string(c - gpu.input - gpu.output) + " of s") +
-               " of GPU " + std::to_string(g);
-      }
-    return "a message";
-  }
-
   const mscclpp_plan& plan_;
   mscclpp_check_options options_;
   collective_ends ends_;
   mscclpp_proof proof_;
+  std::vector<std::vector<std::uint32_t>> meets_[2];  ///< memory, port: the peer's channel, by GPU and channel
 };
 
 }  // namespace detail

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 #include <topocoll/core/result.hpp>
+#include <topocoll/core/sequence.hpp>
 #include <topocoll/integrate/mscclpp_json.hpp>
 
 namespace topocoll { inline namespace v0 {
@@ -117,6 +118,11 @@ class mscclpp_reader {
   std::optional<failure> wrong_;
 };
 
+/// Fields of an operation.
+[[nodiscard]] inline std::vector<std::string_view> mscclpp_fields() {
+  return {"name", "src_buff", "dst_buff", "channel_ids", "channel_type", "semaphore_ids", "reduce_op"};
+}
+
 template <class = void>
 [[nodiscard]] mscclpp_operation read_operation(mscclpp_reader& read, const io::json& value, const io::json_place& at) {
   mscclpp_operation o;
@@ -132,6 +138,15 @@ template <class = void>
                                           "', which is not among those that are proved"));
   const io::json_place type = at / "channel_type";
   if (const io::json* word = io::find_field(value, "channel_type"); word != nullptr) o.type = read.channel(*word, type);
+  // A field that is not known may change what the operation does: so thread blocks that share one ("tbg_info").
+  if (value.is_object())
+    for (const auto& field : value.items())
+      if (!seq::contains(mscclpp_fields(), std::string_view(field.key())))
+        read.keep(fail(errc::unsupported, at.text() + " has the field '" + field.key().substr(0, 40) +
+                                              "', which is not among those that are proved"));
+  if (io::find_field(value, "reduce_op") != nullptr)
+    if (const auto how = read.field<std::string>(value, "reduce_op", at); how != "sum")
+      read.keep(fail(errc::unsupported, at.text() + " reduces by '" + how.substr(0, 40) + "'; only sums are proved"));
   o.channels = read.numbers(value, "channel_ids", at);
   o.semaphores = read.numbers(value, "semaphore_ids", at);
   const auto places = [&](const char* field, std::vector<mscclpp_place>& to) {

@@ -10,6 +10,8 @@
 #include <utility>
 #include <vector>
 #include <topocoll/core/result.hpp>
+#include <topocoll/integrate/detail/exact_number.hpp>
+#include <topocoll/integrate/detail/xml_attributes.hpp>
 #include <topocoll/integrate/nccl_graph_file.hpp>
 
 namespace topocoll { inline namespace v0 {
@@ -32,73 +34,49 @@ inline constexpr topo::path_class nccl_known_types[] = {
   return {text, end};
 }
 
-class nccl_attributes {
- public:
-  nccl_attributes(const io::xml_element& element, std::string_view file) : element_(element), file_(file) {}
-
-  [[nodiscard]] std::uint32_t number(std::string_view name, std::uint32_t most, int base = 10) {
-    const std::string* value = element_.find(name);
-    if (value == nullptr) {
-      complain("lacks the attribute " + std::string(name));
-      return 0;
-    }
-    std::string_view digits = *value;
-    if (base == 16 && digits.size() > 2 && digits[0] == '0' && (digits[1] | 0x20) == 'x') digits.remove_prefix(2);
-    std::uint32_t n = 0;
-    const auto [end, wrong] = std::from_chars(digits.data(), digits.data() + digits.size(), n, base);
-    if (wrong != std::errc{} || end != digits.data() + digits.size() || n > most)
-      complain("has " + std::string(name) + "=\"" + value->substr(0, 40) + "\", not a number up to " +
-               std::to_string(most));
-    return n;
-  }
-  [[nodiscard]] double real(std::string_view name, bool may_lack) {
-    const std::string* value = element_.find(name);
-    if (value == nullptr) {
-      if (!may_lack) complain("lacks the attribute " + std::string(name));
-      return 0;
-    }
-    double x = 0;
-    const auto [end, wrong] = std::from_chars(value->data(), value->data() + value->size(), x);
-    if (wrong != std::errc{} || end != value->data() + value->size() || !(x >= 0) || x > 1e9)
-      complain("has " + std::string(name) + "=\"" + value->substr(0, 40) + "\", not a number");
-    return x;
-  }
-  [[nodiscard]] topo::path_class type(std::string_view name) {
-    const std::string* value = element_.find(name);
-    if (value == nullptr) {
-      complain("lacks the attribute " + std::string(name));
-      return topo::path_class::LOC;
-    }
-    for (const topo::path_class c : nccl_known_types)
-      if (*value == to_string(c)) return c;
-    complain("has " + std::string(name) + "=\"" + value->substr(0, 40) + "\", which NCCL does not know here");
-    return topo::path_class::LOC;
-  }
-  void complain(const std::string& what) {
-    if (!wrong_)
-      wrong_ = fail(errc::malformed_input, std::string(file_) + " line " + std::to_string(element_.line) + ": <" +
-                                               element_.name + "> " + what);
-  }
-  [[nodiscard]] const std::optional<failure>& wrong() const { return wrong_; }
-
- private:
-  const io::xml_element& element_;
-  std::string_view file_;
-  std::optional<failure> wrong_;
-};
+/// A number that the file may write in decimals or, with base 16, in hexadecimal with or without "0x".
+[[nodiscard]] inline std::uint32_t nccl_number(xml_attributes& a, std::string_view name, std::uint32_t most,
+                                               int base = 10) {
+  const std::string* value = a.text(name);
+  if (value == nullptr) return 0;
+  std::string_view digits = *value;
+  if (base == 16 && digits.size() > 2 && digits[0] == '0' && (digits[1] | 0x20) == 'x') digits.remove_prefix(2);
+  const auto n = exact_number<std::uint32_t>(digits, base);
+  if (n && *n <= most) return *n;
+  a.complain_of(name, *value, ", not a number up to " + std::to_string(most));
+  return 0;
+}
+/// A number from 0 to 1e9, as NCCL keeps it: a 32-bit float.
+[[nodiscard]] inline double nccl_real(xml_attributes& a, std::string_view name) {
+  const std::string* value = a.text(name);
+  if (value == nullptr) return 0;
+  double x = 0;
+  const auto [end, wrong] = std::from_chars(value->data(), value->data() + value->size(), x);
+  if (wrong == std::errc{} && end == value->data() + value->size() && x >= 0 && x <= 1e9) return static_cast<float>(x);
+  a.complain_of(name, *value, ", not a number up to 1e9");
+  return 0;
+}
+[[nodiscard]] inline topo::path_class nccl_type(xml_attributes& a, std::string_view name) {
+  const std::string* value = a.text(name);
+  if (value == nullptr) return topo::path_class::LOC;
+  for (const topo::path_class c : nccl_known_types)
+    if (*value == to_string(c)) return c;
+  a.complain_of(name, *value, ", which NCCL does not know here");
+  return topo::path_class::LOC;
+}
 
 template <class = void>
 [[nodiscard]] result<nccl_channel> read_nccl_channel(const io::xml_element& e, std::string_view file) {
   nccl_channel channel;
   if (e.name != "channel") {
-    nccl_attributes a(e, file);
+    xml_attributes a(e, file);
     a.complain("stands where only <channel> may stand");
     return *a.wrong();
   }
   for (std::size_t i = 0; i < e.children.size(); ++i) {
     const io::xml_element& child = e.children[i];
-    nccl_attributes a(child, file);
-    const std::uint32_t dev = a.number("dev", UINT32_MAX, 16);
+    xml_attributes a(child, file);
+    const std::uint32_t dev = nccl_number(a, "dev", UINT32_MAX, 16);
     if (child.name == "gpu") {
       channel.gpus.push_back(dev);
     } else if (child.name == "net") {
@@ -117,9 +95,7 @@ template <class = void>
 
 template <class>
 std::string to_nccl_graph_xml(const nccl_graph_file& file) {
-  const auto attribute = [](const char* name, const std::string& value) {
-    return std::string(" ") + name + "=\"" + value + '"';
-  };
+  const auto attribute = [](const char* name, std::string_view value) { return detail::xml_attribute(name, value); };
   const auto device = [&](const char* kind, std::uint32_t dev) {
     char digits[16];
     const auto end = std::to_chars(digits, digits + sizeof digits, dev, 16).ptr;
@@ -133,7 +109,7 @@ std::string to_nccl_graph_xml(const nccl_graph_file& file) {
             attribute("nchannels", std::to_string(g.channels.size())) +
             attribute("speedintra", detail::short_decimal(g.speed_intra.value / 1e9)) +
             attribute("speedinter", detail::short_decimal(g.speed_inter.value / 1e9)) +
-            attribute("latencyinter", detail::short_decimal(g.latency_inter)) +
+            attribute("latencyinter", detail::short_decimal(g.latency_inter.value * 1e6)) +
             attribute("typeintra", to_string(detail::nccl_written(g.type_intra))) +
             attribute("typeinter", to_string(detail::nccl_written(g.type_inter))) +
             attribute("samechannels", g.same_channels ? "1" : "0") + ">\n";
@@ -152,29 +128,29 @@ std::string to_nccl_graph_xml(const nccl_graph_file& file) {
 template <class>
 result<nccl_graph_file> read_nccl_graph_xml(const io::xml_element& root, std::string_view file) {
   nccl_graph_file out;
-  detail::nccl_attributes top(root, file);
+  detail::xml_attributes top(root, file);
   if (root.name != "graphs")
     top.complain("is not the root of a graph file, which is <graphs>");
-  else if (const std::uint32_t version = top.number("version", UINT32_MAX); version != 1 && !top.wrong())
+  else if (const std::uint32_t version = detail::nccl_number(top, "version", UINT32_MAX); version != 1 && !top.wrong())
     top.complain("has version " + std::to_string(version) + "; NCCL reads 1");
   if (top.wrong()) return *top.wrong();
   for (const io::xml_element& e : root.children) {
-    detail::nccl_attributes a(e, file);
+    detail::xml_attributes a(e, file);
     if (e.name != "graph") a.complain("stands where only <graph> may stand");
     if (a.wrong()) return *a.wrong();
     nccl_graph g;
-    g.id = static_cast<nccl_graph_id>(a.number("id", 4));
-    const std::uint32_t pattern = a.number("pattern", 6);
+    g.id = static_cast<nccl_graph_id>(detail::nccl_number(a, "id", 4));
+    const std::uint32_t pattern = detail::nccl_number(a, "pattern", 6);
     if (pattern == 0) a.complain("has no pattern");
     g.pattern = static_cast<nccl_pattern>(pattern);
-    g.cross_nic = a.number("crossnic", 2);
-    const std::uint32_t channels = a.number("nchannels", 4096);
-    g.speed_intra = {a.real("speedintra", false) * 1e9};
-    g.speed_inter = {a.real("speedinter", false) * 1e9};
-    g.latency_inter = a.real("latencyinter", true);
-    g.type_intra = a.type("typeintra");
-    g.type_inter = a.type("typeinter");
-    g.same_channels = a.number("samechannels", 1) != 0;
+    g.cross_nic = detail::nccl_number(a, "crossnic", 2);
+    const std::uint32_t channels = detail::nccl_number(a, "nchannels", 4096);
+    g.speed_intra = {detail::nccl_real(a, "speedintra") * 1e9};
+    g.speed_inter = {detail::nccl_real(a, "speedinter") * 1e9};
+    if (a.has("latencyinter")) g.latency_inter = {detail::nccl_real(a, "latencyinter") / 1e6};  // NCCL: 0 without it
+    g.type_intra = detail::nccl_type(a, "typeintra");
+    g.type_inter = detail::nccl_type(a, "typeinter");
+    g.same_channels = detail::nccl_number(a, "samechannels", 1) != 0;
     if (channels != e.children.size())
       a.complain("has nchannels=\"" + std::to_string(channels) + "\" and " + std::to_string(e.children.size()) +
                  " channels");

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // How integrate/nccl_tuner_csv.hpp makes, writes and reads rows.
-#include <charconv>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -10,6 +9,7 @@
 #include <string_view>
 #include <vector>
 #include <topocoll/core/result.hpp>
+#include <topocoll/integrate/detail/exact_number.hpp>
 #include <topocoll/integrate/nccl_tuner_csv.hpp>
 
 namespace topocoll { inline namespace v0 {
@@ -27,13 +27,6 @@ namespace detail {
   while (!text.empty() && (text.front() == ' ' || text.front() == '\t')) text.remove_prefix(1);
   while (!text.empty() && (text.back() == ' ' || text.back() == '\t' || text.back() == '\r')) text.remove_suffix(1);
   return text;
-}
-template <class Number>
-[[nodiscard]] std::optional<Number> exact_number(std::string_view text) {
-  Number n{};
-  const auto [end, wrong] = std::from_chars(text.data(), text.data() + text.size(), n);
-  if (text.empty() || wrong != std::errc{} || end != text.data() + text.size()) return std::nullopt;
-  return n;
 }
 
 }  // namespace detail

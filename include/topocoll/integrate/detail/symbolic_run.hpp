@@ -88,68 +88,58 @@ class symbolic_run {
     return symbolic_fault{symbolic_fault::kind_t::cycle, at, before[at], none};
   }
 
-  /// Empty when all accesses to a cell, one of them a write, are ordered. Precondition: `ends()` said yes.
-  /// `home[cell]` groups the cells, one group at a time is looked at. Cost: events * accesses of a group / 64.
-  [[nodiscard]] std::optional<symbolic_fault> races(const std::vector<std::uint32_t>& home, std::uint32_t homes) {
-    struct access {
-      std::uint32_t cell, event;
-      bool writes;
-    };
+  /// Empty when all accesses to the first `cells` cells, one of them a write, are ordered. Precondition: `ends()` said yes.
+  /// @param together  accessing events that are looked at in one pass over the orders
+  /// Cost: (events + orders) * accessing events / 64 time at most, together / 8 bytes of memory for each event.
+  [[nodiscard]] std::optional<symbolic_fault> races(std::uint32_t cells, std::size_t together = 4096) const {
     const std::vector<std::uint32_t> sequence = sorted(false, 0);
     std::vector<std::uint32_t> place(events());
     for (std::uint32_t i = 0; i < sequence.size(); ++i) place[sequence[i]] = i;
-    std::vector<std::vector<access>> of_home(homes);
+    std::vector<access> all;
     for (std::uint32_t e = 0; e < events(); ++e)
       for (std::uint32_t m = first_move_[e]; m < last_move(e); ++m) {
         const auto add = [&](std::uint32_t cell, bool writes) {
-          if (cell < home.size()) of_home[home[cell]].push_back({cell, e, writes});
+          if (cell < cells) all.push_back({cell, e, writes});
         };
         add(moves_[m].to, true);
         if (moves_[m].from != none) add(moves_[m].from, false);
         if (moves_[m].more != none) add(moves_[m].more, false);
       }
-    for (auto& all : of_home) {
-      if (all.empty()) continue;
-      seq::sort(all, [&](const access& a, const access& b) {
-        return a.cell != b.cell     ? a.cell < b.cell
-               : a.event != b.event ? place[a.event] < place[b.event]
-                                    : a.writes < b.writes;
-      });
-      std::vector<std::uint32_t> number(events(), none), accessing;
-      for (const access& a : all)
-        if (number[a.event] == none) {
-          number[a.event] = static_cast<std::uint32_t>(accessing.size());
-          accessing.push_back(a.event);
-        }
-      // Which of these events are surely over when an event starts.
-      const std::size_t words = (accessing.size() + 63) / 64;
-      std::vector<std::uint64_t> over(words * events(), 0);
-      for (const std::uint32_t e : sequence)
-        for (std::uint32_t i = first_out_[e]; i < first_out_[e + 1]; ++i) {
-          const edge& way = edges_[out_[i]];
-          if (way.room) continue;
-          for (std::size_t w = 0; w < words; ++w) over[words * way.to + w] |= over[words * e + w];
-          if (number[e] != none) over[words * way.to + number[e] / 64] |= std::uint64_t{1} << number[e] % 64;
-        }
-      const auto before = [&](std::uint32_t a, std::uint32_t b) {
-        return a == b || (over[words * b + number[a] / 64] >> number[a] % 64 & 1U) != 0;
-      };
-      std::size_t write = all.size(), first_reader = 0;
-      for (std::size_t i = 0; i < all.size(); ++i) {
-        if (i == 0 || all[i].cell != all[i - 1].cell) {
-          write = all.size();
-          first_reader = i;
-        }
-        const auto clash = [&](std::size_t j) {
-          return symbolic_fault{symbolic_fault::kind_t::race, all[j].event, all[i].event, all[i].cell};
+    seq::sort(all, [&](const access& a, const access& b) {
+      return a.cell != b.cell     ? a.cell < b.cell
+             : a.event != b.event ? place[a.event] < place[b.event]
+                                  : a.writes < b.writes;
+    });
+    std::vector<std::uint32_t> number(events(), none), accessing;
+    std::vector<std::uint64_t> over;
+    for (std::size_t first = 0, last = 0; first < all.size(); first = last) {
+      accessing.clear();
+      while (last < all.size() && accessing.size() < together)  // whole cells
+        for (const std::uint32_t here = all[last].cell; last < all.size() && all[last].cell == here; ++last)
+          if (number[all[last].event] == none) {
+            number[all[last].event] = static_cast<std::uint32_t>(accessing.size());
+            accessing.push_back(all[last].event);
+          }
+      for (std::size_t from = 0; from < accessing.size(); from += together) {
+        // Which of these events are surely over when an event starts.
+        const std::size_t count = accessing.size() - from < together ? accessing.size() - from : together;
+        const std::size_t words = (count + 63) / 64;
+        over.assign(words * events(), 0);
+        for (const std::uint32_t e : sequence)
+          for (std::uint32_t i = first_out_[e]; i < first_out_[e + 1]; ++i) {
+            const edge& way = edges_[out_[i]];
+            if (way.room) continue;
+            for (std::size_t w = 0; w < words; ++w) over[words * way.to + w] |= over[words * e + w];
+            const std::size_t bit = number[e] - from;  // wraps for those of other passes
+            if (number[e] != none && bit < count) over[words * way.to + bit / 64] |= std::uint64_t{1} << bit % 64;
+          }
+        const auto before = [&](std::uint32_t a, std::uint32_t b) {
+          const std::size_t bit = number[a] - from;
+          return a == b || bit >= count || (over[words * b + bit / 64] >> bit % 64 & 1U) != 0;
         };
-        if (write != all.size() && !before(all[write].event, all[i].event)) return clash(write);
-        if (!all[i].writes) continue;
-        for (std::size_t j = first_reader; j < i; ++j)
-          if (!before(all[j].event, all[i].event)) return clash(j);
-        write = i;
-        first_reader = i + 1;
+        if (const auto clash = unordered(all, first, last, before)) return clash;
       }
+      for (const std::uint32_t e : accessing) number[e] = none;
     }
     return std::nullopt;
   }
@@ -189,6 +179,33 @@ class symbolic_run {
   struct step {
     std::uint32_t to, from, more;
   };
+  struct access {
+    std::uint32_t cell, event;
+    bool writes;
+  };
+
+  /// The first two of some accesses, sorted by cell and order, that are not ordered though one of them writes.
+  template <class Before>
+  [[nodiscard]] static std::optional<symbolic_fault> unordered(const std::vector<access>& all, std::size_t first,
+                                                               std::size_t last, const Before& before) {
+    std::size_t write = last, first_reader = first;
+    for (std::size_t i = first; i < last; ++i) {
+      if (i == first || all[i].cell != all[i - 1].cell) {
+        write = last;
+        first_reader = i;
+      }
+      const auto clash = [&](std::size_t j) {
+        return symbolic_fault{symbolic_fault::kind_t::race, all[j].event, all[i].event, all[i].cell};
+      };
+      if (write != last && !before(all[write].event, all[i].event)) return clash(write);
+      if (!all[i].writes) continue;
+      for (std::size_t j = first_reader; j < i; ++j)
+        if (!before(all[j].event, all[i].event)) return clash(j);
+      write = i;
+      first_reader = i + 1;
+    }
+    return std::nullopt;
+  }
 
   [[nodiscard]] std::uint32_t last_move(std::uint32_t e) const {
     return e + 1 < first_move_.size() ? first_move_[e + 1] : static_cast<std::uint32_t>(moves_.size());

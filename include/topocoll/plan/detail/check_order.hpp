@@ -71,11 +71,12 @@ class check_order {
       }
       const end &a = out[i], &b = in[j];
       const op &x = all_[a.rank].ops[a.op], &y = all_[b.rank].ops[b.op];
-      if (x.chunk != y.chunk || x.from.count != y.to.count) {
+      if (x.chunk != y.chunk || x.stride != y.stride || x.from.count != y.to.count) {
         log_.add(check_kind::messages, check_reader{all_[a.rank]}.op_name(a.step, a.op) + ", carries " +
-                                           std::to_string(x.from.count) + " chunks from " + std::to_string(x.chunk) +
-                                           "; " + check_reader{all_[b.rank]}.op_name(b.step, b.op) + ", wants " +
-                                           std::to_string(y.to.count) + " from " + std::to_string(y.chunk));
+                                           std::to_string(x.from.count) + " chunks from " +
+                                           check_reader::first_chunk(x) + "; " +
+                                           check_reader{all_[b.rank]}.op_name(b.step, b.op) + ", wants " +
+                                           std::to_string(y.to.count) + " from " + check_reader::first_chunk(y));
         fine = false;
       }
       const bool goes_on = i > 0 && j > 0 && !before(out[i - 1], a) && !messages_.empty();

@@ -55,6 +55,16 @@ struct check_reader {
   [[nodiscard]] static bool writes(const op& o) { return o.kind != op_kind::send; }
   [[nodiscard]] static std::uint32_t count(const op& o) { return reads(o) ? o.from.count : o.to.count; }
 
+  /// The i-th chunk that an operation is about; precondition: the shape of the operation is right.
+  [[nodiscard]] std::uint32_t chunk_of(const op& o, std::uint32_t i) const {
+    return o.stride == 1 ? o.chunk + i : static_cast<std::uint32_t>((o.chunk + std::uint64_t{o.stride} * i) % p.chunks);
+  }
+
+  /// Name of the first of them.
+  [[nodiscard]] static std::string first_chunk(const op& o) {
+    return std::to_string(o.chunk) + (o.stride == 1 ? "" : ", every " + std::to_string(o.stride) + "th");
+  }
+
   [[nodiscard]] std::string step_name(std::uint32_t s) const {
     std::string text = "rank " + std::to_string(p.rank.value) + " in step " + std::to_string(s);
     if (s < p.steps.size() && p.steps[s].stage < p.stages.size()) text += " (" + p.stages[p.steps[s].stage] + ")";

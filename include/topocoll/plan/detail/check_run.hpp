@@ -218,10 +218,10 @@ class program_check {
       const std::string cell = check_reader::cell_name(from.where, from.first + c);
       if (data[c].set == rank_sets::empty)
         say(r, s, o, in_place, "nobody has written " + cell + ", which it reads");
-      else if (!fits(all_[r], data[c].chunk, all_[r].ops[o].chunk + c))
+      else if (!fits(all_[r], data[c].chunk, check_reader{all_[r]}.chunk_of(all_[r].ops[o], c)))
         say(r, s, o, in_place,
-            "it takes " + cell + " for chunk " + std::to_string(all_[r].ops[o].chunk + c) + ", but there lies chunk " +
-                std::to_string(data[c].chunk));
+            "it takes " + cell + " for chunk " + std::to_string(check_reader{all_[r]}.chunk_of(all_[r].ops[o], c)) +
+                ", but there lies chunk " + std::to_string(data[c].chunk));
     }
     return data;
   }
@@ -239,8 +239,8 @@ class program_check {
         const rank_sets::sum both = sets_.unite(own[c].set, data[c].set);
         if (both.twice != rank_sets::nobody)
           say(r, s, o, in_place,
-              "what rank " + std::to_string(both.twice) + " contributes to chunk " + std::to_string(x.chunk + c) +
-                  " is counted twice");
+              "what rank " + std::to_string(both.twice) + " contributes to chunk " +
+                  std::to_string(check_reader{all_[r]}.chunk_of(x, c)) + " is counted twice");
         data[c].set = both.set;
       }
     }

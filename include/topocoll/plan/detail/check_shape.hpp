@@ -79,10 +79,18 @@ class check_shapes {
       return "rank " + std::to_string(o.peer.value) + " is no other rank";
     const std::uint32_t count = check_reader::count(o);
     if (count == 0) return "it is about no chunk at all";
-    if (std::uint64_t{o.chunk} + count > p.chunks)
+    const std::uint32_t shard = me.shard();
+    if (o.stride != 1) {
+      if (!sharded(p.collective) || shard != 1 || o.chunk >= p.chunks || o.stride == 0 || o.stride >= p.chunks ||
+          count > p.chunks)
+        return "it is about " + std::to_string(count) + " chunks from " + std::to_string(o.chunk) +
+               " at distances of " + std::to_string(o.stride) + ", which are no whole shards";
+      if ((check_reader::reads(o) && o.from.where != buffer::scratch) ||
+          (check_reader::writes(o) && o.to.where != buffer::scratch))
+        return "its chunks are strewn, but it does not leave them in scratch";
+    } else if (std::uint64_t{o.chunk} + count > p.chunks)
       return "it is about chunks up to " + std::to_string(std::uint64_t{o.chunk} + count - 1) + " of " +
              std::to_string(p.chunks);
-    const std::uint32_t shard = me.shard();
     if (sharded(p.collective) && shard > 1 && o.chunk / shard != (o.chunk + count - 1) / shard)
       return "its chunks are parts of two shards";
     for (const bool source : {true, false}) {

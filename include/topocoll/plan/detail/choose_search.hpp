@@ -23,23 +23,25 @@ template <class = void>
   return name_of(g, g.tail(e)) + " to " + name_of(g, g.head(e));
 }
 
-/// Why `loser` takes longer than `winner`, one clause.
+/// Why `loser` takes longer than `winner`, one clause in which `here` stands for the winner.
 template <class = void>
-[[nodiscard]] std::string why_slower(const topo::graph& g, const simulation& loser, const simulation& winner) {
+[[nodiscard]] std::string why_slower(const topo::graph& g, const simulation& loser, const simulation& winner,
+                                     std::string_view here = "here") {
   const double factor = loser.time / winner.time;
   if (factor < 1 / 1.005) return "faster, but another planner was asked for";
   if (factor < 1.005) return "as fast to within 0.5 %";
   const seconds latency = loser.latency + loser.posting - winner.latency - winner.posting;
   if (latency.value * 2 > (loser.time - winner.time).value)
-    return plural(loser.rounds, "round") + " cost " + to_string(loser.latency) + " of latency, here " +
-           plural(winner.rounds, "round") + " cost " + to_string(winner.latency);
+    return plural(loser.rounds, "round") + " cost " + to_string(loser.latency) + " of latency, " + std::string(here) +
+           ' ' + plural(winner.rounds, "round") + " cost " + to_string(winner.latency);
   if ((loser.busiest - winner.busiest).value * 2 > (loser.time - winner.time).value) {
     const std::string where =
         loser.limit ? link_in_words(g, *loser.limit) + " is busy for " : std::string("one rank reduces for ");
-    return where + to_string(loser.busiest) + ", here nothing is busy for more than " + to_string(winner.busiest);
+    return where + to_string(loser.busiest) + ", " + std::string(here) + " nothing is busy for more than " +
+           to_string(winner.busiest);
   }
-  return "its rounds overlap less: " + to_string(loser.unhidden) + " beyond the busiest link, here " +
-         to_string(winner.unhidden);
+  return "its rounds overlap less: " + to_string(loser.unhidden) + " beyond the busiest link, " + std::string(here) +
+         ' ' + to_string(winner.unhidden);
 }
 
 /// "hierarchical (direct, ring)": the planner and, unless its name says so, the algorithms in the order in which they
@@ -120,20 +122,23 @@ template <class = void>
   return made;
 }
 
+/// Slices of a double tree take different ways; those of `bruck` and `pat` could not travel in bundles.
 template <class = void>
 [[nodiscard]] bool can_be_cut(const schedule& plan) {
-  return seq::none_of(plan.stages, [](const stage& s) { return s.how == algorithm::double_tree; });
+  return seq::none_of(plan.stages, [](const stage& s) {
+    return s.how == algorithm::double_tree || s.how == algorithm::bruck || s.how == algorithm::pat;
+  });
 }
 
 /// Gives plan and price the number of slices with the best price. Fewer slices win ties.
 template <class = void>
-void cut_well(schedule& plan, simulation& price, seconds post) {
+void cut_well(schedule& plan, simulation& price) {
   simulation best = price;
-  best.cut_into(1, post);
-  for (const std::uint32_t slices : {2U, 4U, max_slices}) {
+  best.cut_into(1);
+  for (const std::uint32_t slices : slice_counts) {
     simulation other = best;
-    other.cut_into(slices, post);
-    if (other.time < best.time) best.cut_into(slices, post);
+    other.cut_into(slices);
+    if (other.time < best.time) best.cut_into(slices);
   }
   plan.slices = best.slices;
   price = std::move(best);
@@ -157,7 +162,7 @@ void consider(simulator<M>& prices, const problem& p, const choose_options& opti
   known.push_back(print);
   c.name = label_of(*made, planner);
   auto priced = prices.run(p, *made);
-  if (priced && cut) cut_well(*made, *priced, prices.cost().post());
+  if (priced && cut) cut_well(*made, *priced);
   c.plan = std::move(*made);
   if (priced)
     c.price = std::move(*priced);
@@ -189,10 +194,10 @@ void consider_size(simulator<M>& prices, const problem& p, const choose_options&
     it = known.end() - 1;
   }
   seconds time = it->price.at(p.size);
-  for (const std::uint32_t slices : {2U, 4U, max_slices}) {
+  for (const std::uint32_t slices : slice_counts) {
     if (!cut) break;
     simulation other = it->price;
-    other.cut_into(slices, prices.cost().post());
+    other.cut_into(slices);
     time = std::min(time, other.at(p.size));
   }
   std::string name = label_of(*made, planner);

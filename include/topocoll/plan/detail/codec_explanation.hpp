@@ -103,6 +103,7 @@ io::json to_json_value(const explanation& e) {
              {"ranks", e.ranks},
              {"boxes", e.boxes},
              {"pods", e.pods}};
+  if (!e.shares.empty()) o["shares"] = e.shares;
   io::json plan{
       {"name", e.chosen}, {"slices", e.slices}, {"digest", detail::hex_of(e.digest)}, {"time", e.price.time.value}};
   if (e.size.value > 0 && e.ranks > 1) {

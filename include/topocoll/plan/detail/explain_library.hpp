@@ -18,7 +18,9 @@ void explain_libraries(const problem& p, const model_constants& constants, expla
   ours.model = "library model";
   theirs.model = "NCCL 2.28.9's own model";
   const auto machine = machine_summary_of(*p.graph, p.ranks);
-  if (!machine) {
+  if (!p.shares.empty()) {
+    ours.why_not = theirs.why_not = "it knows shards of equal size only";
+  } else if (!machine) {
     ours.why_not = theirs.why_not = machine.error().what;
   } else {
     if (const auto t = predict(*machine, p.collective, p.size, {}, constants)) {

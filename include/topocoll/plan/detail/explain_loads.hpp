@@ -134,7 +134,115 @@ template <class = void>
   return text + " (" + listed(names) + ")";
 }
 
-/// Lines of NICs, and a remark on slow ones.
+/// What a plan does with one slow NIC, beside the NICs at full rate of its host (of all hosts where its own has none).
+struct slow_nic {
+  carried nic;
+  bool own_host = false;  ///< the others are of its host
+  double others_rate = 0;
+  double share = 0;  ///< of what one of the others carries, both ways together; below 0 where they carry nothing
+  double busy = 0;   ///< times as long as one of the others, by the direction that carries more
+  double mean = 0;   ///< bytes that one of the others carries
+
+  [[nodiscard]] double carries() const { return static_cast<double>(nic.out) + static_cast<double>(nic.in); }
+};
+
+/// Every NIC more than 1 % below the fastest. Cost: O(NICs log NICs) comparisons of host names.
+template <class = void>
+[[nodiscard]] std::vector<slow_nic> slow_nics(const topo::graph& g, const std::vector<carried>& nics, double fastest) {
+  struct sum {
+    double carries = 0, busy = 0, rate = 0, count = 0;
+    void add(const carried& c) {
+      carries += static_cast<double>(c.out) + static_cast<double>(c.in);
+      busy += static_cast<double>(std::max(c.out, c.in)) / c.rate;
+      rate = std::max(rate, c.rate);
+      ++count;
+    }
+  };
+  const auto host = [&](std::uint32_t n) -> const std::string& { return g.at(nics[n].v).host; };
+  std::vector<std::uint32_t> by_host(nics.size());
+  sum everywhere;
+  for (std::uint32_t n = 0; n < nics.size(); ++n) {
+    by_host[n] = n;
+    if (nics[n].rate >= 0.99 * fastest) everywhere.add(nics[n]);
+  }
+  seq::sort(by_host, [&](std::uint32_t a, std::uint32_t b) { return host(a) < host(b); });
+  std::vector<slow_nic> found;
+  for (std::size_t first = 0, last = 0; first < by_host.size(); first = last) {
+    sum here;
+    for (last = first; last < by_host.size() && host(by_host[last]) == host(by_host[first]); ++last)
+      if (nics[by_host[last]].rate >= 0.99 * fastest) here.add(nics[by_host[last]]);
+    const sum& others = here.count > 0 ? here : everywhere;
+    for (std::size_t k = first; k < last; ++k) {
+      const carried& c = nics[by_host[k]];
+      if (c.rate >= 0.99 * fastest) continue;
+      slow_nic s{c, here.count > 0, others.rate};
+      s.mean = others.carries / others.count;
+      s.share = s.mean > 0 ? s.carries() / s.mean : -1;
+      if (others.busy > 0 && c.rate > 0)
+        s.busy = static_cast<double>(std::max(c.out, c.in)) / c.rate / (others.busy / others.count);
+      found.push_back(s);
+    }
+  }
+  return found;
+}
+
+/// "mlx5_3 of node0 runs at 12.5 GB/s, the others of its host at 25.0 GB/s; not spared: …" for NICs that fare alike.
+template <class = void>
+[[nodiscard]] std::string slow_nics_in_words(const topo::graph& g, const std::vector<slow_nic>& set,
+                                             std::size_t of_all) {
+  std::vector<carried> nics;
+  for (const slow_nic& s : set) nics.push_back(s.nic);
+  seq::sort(nics, [](const carried& a, const carried& b) { return a.v < b.v; });
+  const slow_nic& s = set.front();
+  const bool one = set.size() == 1;
+  std::string text = set_in_words(g, nics, of_all, "NICs") + (one ? " runs at " : " run at ") +
+                     to_string(bytes_per_second{s.nic.rate}) +
+                     (!s.own_host ? ", the fastest"
+                      : one       ? ", the others of its host"
+                                  : ", the others of their hosts") +
+                     " at " + to_string(bytes_per_second{s.others_rate});
+  const std::string subject = one ? "it carries " : "each carries ";
+  const auto amount = [](double x) { return about(bytes{static_cast<std::uint64_t>(x + 0.5)}); };
+  if (s.share < 0)  // the others carry nothing
+    return s.carries() > 0 ? text + "; not spared: " + subject + amount(s.carries()) + ", they carry nothing" : text;
+  if (s.carries() <= 0)
+    return text + "; spared: " + subject + "nothing, each of them " + amount(s.mean) + " on average";
+  const bool no_longer = s.busy <= 1.02;
+  text += s.share >= 0.98 ? "; not spared: " : no_longer ? "; spared: " : "; spared in part: ";
+  text += subject + percent(s.share) + " of what one of them carries on average, and is busy ";
+  return text + (no_longer ? "no longer than they" : topocoll::detail::three_digits(s.busy) + " times as long");
+}
+
+/// A remark for each set of slow NICs that fare alike, those that cost most first.
+template <class = void>
+void remark_slow_nics(const topo::graph& g, const std::vector<carried>& nics, double fastest, explanation& e) {
+  constexpr std::size_t told = 6;
+  std::vector<std::vector<slow_nic>> sets;
+  std::vector<slow_nic> all = slow_nics(g, nics, fastest);
+  if (all.size() == nics.size()) return;
+  seq::sort(
+      all, [](const slow_nic& a, const slow_nic& b) { return a.busy != b.busy ? a.busy > b.busy : a.nic.v < b.nic.v; });
+  std::size_t left = 0;
+  for (const slow_nic& s : all) {
+    const auto fares_alike = [&](const std::vector<slow_nic>& set) {
+      const slow_nic& t = set.front();
+      return alike(s.nic.rate, t.nic.rate) && s.own_host == t.own_host && alike(s.others_rate, t.others_rate) &&
+             alike(s.share, t.share) && alike(s.busy, t.busy);
+    };
+    const auto at = seq::find_if(sets, fares_alike);
+    if (at != sets.end())
+      at->push_back(s);
+    else if (sets.size() < told)
+      sets.push_back({s});
+    else
+      ++left;
+  }
+  for (const auto& set : sets) e.remarks.push_back(slow_nics_in_words(g, set, nics.size()));
+  if (left > 0)
+    e.remarks.push_back(std::to_string(left) + " more NICs are slow; each costs less than those named here");
+}
+
+/// Lines of NICs, and remarks on slow ones.
 template <class = void>
 void explain_nics(const topo::graph& g, const std::vector<carried>& nics, explanation& e) {
   constexpr std::size_t kept = 256, shown = 64;
@@ -142,8 +250,7 @@ void explain_nics(const topo::graph& g, const std::vector<carried>& nics, explan
   e.nic_kinds = sets.size();
   double fastest = 0;
   for (const carried& c : nics) fastest = std::max(fastest, c.rate);
-  std::vector<carried> slow;
-  double slow_carries = 0, others_carry = 0;
+  bool any_slow = false;
   for (const std::vector<carried>& set : sets) {
     nic_line l;
     l.which = set_in_words(g, set, nics.size(), "NICs");
@@ -153,30 +260,11 @@ void explain_nics(const topo::graph& g, const std::vector<carried>& nics, explan
     for (const carried& c : set) {
       l.out = std::max(l.out, bytes{c.out});
       l.in = std::max(l.in, bytes{c.in});
-      const double both = static_cast<double>(c.out) + static_cast<double>(c.in);
-      if (l.slow) {
-        slow.push_back(c);
-        slow_carries += both;
-      } else {
-        others_carry += both;
-      }
+      any_slow = any_slow || c.rate < 0.99 * fastest;
     }
     if (e.nics.size() < shown) e.nics.push_back(std::move(l));
   }
-  if (slow.empty() || slow.size() == nics.size()) return;
-  double slow_rate = 0;
-  for (const carried& c : slow) slow_rate += c.rate;
-  slow_rate /= static_cast<double>(slow.size());
-  const double mine = slow_carries / static_cast<double>(slow.size()),
-               others = others_carry / static_cast<double>(nics.size() - slow.size());
-  std::string text = set_in_words(g, slow, nics.size(), "NICs") + (slow.size() == 1 ? " runs at " : " run at ") +
-                     to_string(bytes_per_second{slow_rate}) + (slow.size() == 1 ? "" : " on average") +
-                     ", others at up to " + to_string(bytes_per_second{fastest});
-  if (others > 0)
-    text += std::string(mine < 0.98 * others ? "; spared: " : "; not spared: ") +
-            (slow.size() == 1 ? "it carries " : "each carries ") + percent(mine / others) +
-            " of what another NIC carries on average";
-  e.remarks.push_back(std::move(text));
+  if (any_slow) remark_slow_nics(g, nics, fastest, e);
 }
 
 template <class = void>

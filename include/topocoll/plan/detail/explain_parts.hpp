@@ -79,6 +79,7 @@ template <class = void>
   e.ranks = p.rank_count();
   e.boxes = at.boxes;
   e.pods = at.pods;
+  e.shares = p.shares;
   e.chosen = made.candidates.front().name;
   e.slices = plan.slices;
   e.digest = digest(plan);
@@ -199,6 +200,10 @@ result<explanation> explain(simulator<M>& prices, const problem& p, const choice
   const class_load& up = made.price().by_class[static_cast<std::size_t>(link_class::leaf_up)];
   if (up.links == 0 || !compared) return e;
   e.spine.push_back(detail::spine_line_of("this plan", made.price()));
+  if (!p.shares.empty()) {
+    e.remarks.push_back("rings are not compared: they are known for shards of equal size only");
+    return e;
+  }
   const auto compare = [&](const char* name, const workload& w) {
     if (w.rounds.empty()) return;
     if (const auto s = prices.run(p, w)) e.spine.push_back(detail::spine_line_of(name, *s));

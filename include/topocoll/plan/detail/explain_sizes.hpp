@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -18,7 +19,20 @@ namespace detail {
 /// A priced plan at any size, as `plan_curve`, and which it is.
 struct known_plan {
   std::uint64_t digest = 0;
-  plan_curve curve{};
+  plan_curve curve{};  ///< without slopes when it has no price
+  // The rest is for `pareto` alone.
+  std::uint32_t rounds = 0;
+  std::optional<schedule> plan{};  ///< in one slice where it can be cut
+  bool won = false;                ///< at some size for which planners were asked
+  double nearest = 0;              ///< least time over that of the winner, at these sizes; 0: never offered
+  bytes nearest_size{};
+};
+
+/// A planner without a plan, or a plan without a price.
+struct refusal {
+  std::string name, why;
+
+  friend bool operator==(const refusal&, const refusal&) = default;
 };
 
 /// Plans that were priced, and the search among them.
@@ -27,11 +41,14 @@ class size_search {
  public:
   static constexpr std::uint32_t none = UINT32_MAX;
 
+  /// @param keep  whether plans, refusals and who came how near are remembered, for `pareto`
+  explicit size_search(bool keep = false) : keep_(keep) {}
+
   /// Number of a plan; priced when it is new. `none` when there is none or it has no price.
   template <CostModel M>
   [[nodiscard]] std::uint32_t number_of(simulator<M>& prices, const problem& p, const choose_options& options,
                                         std::string_view planner, result<schedule> made) {
-    if (!made) return none;
+    if (!made) return refuse(std::string(planner), made.error().what);
     const bool cut = options.cut && can_be_cut(*made);
     if (cut) made->slices = 1;
     const std::uint64_t print = digest(*made);
@@ -39,17 +56,20 @@ class size_search {
       if (known_[k].digest == print) return known_[k].curve.slopes.empty() ? none : k;
     known_.push_back({print, {label_of(*made, planner), {}}});
     auto priced = prices.run(p, *made);
-    if (!priced || p.size.value == 0) return none;
+    if (!priced) return refuse(known_.back().curve.name, priced.error().what);
+    if (p.size.value == 0) return none;
     const auto add = [&](const simulation& s) {
       known_.back().curve.slopes.push_back(
           {s.launch + s.latency + s.posting, (s.busiest + s.unhidden).value / static_cast<double>(p.size.value)});
     };
     add(*priced);
-    for (const std::uint32_t slices : {2U, 4U, max_slices}) {
+    for (const std::uint32_t slices : slice_counts) {
       if (!cut) break;
-      priced->cut_into(slices, prices.cost().post());
+      priced->cut_into(slices);
       add(*priced);
     }
+    known_.back().rounds = priced->rounds;
+    if (keep_) known_.back().plan = std::move(*made);
     return static_cast<std::uint32_t>(known_.size() - 1);
   }
 
@@ -60,6 +80,30 @@ class size_search {
       if (k != none && (best == none || time_of(k, size) < time_of(best, size))) best = k;
     return best;
   }
+  /// Remembers who won at a size and how near the others came.
+  void note(const std::vector<std::uint32_t>& offered, std::uint32_t best, bytes size) {
+    if (!keep_ || best == none) return;
+    known_[best].won = true;
+    for (const std::uint32_t k : offered) {
+      if (k == none) continue;
+      const double factor = time_of(k, size) / time_of(best, size);
+      if (known_[k].nearest > 0 && known_[k].nearest <= factor) continue;
+      known_[k].nearest = factor;
+      known_[k].nearest_size = size;
+    }
+  }
+  /// Forgets the price of a plan that is wrong, and who won while it was in the way.
+  void refute(std::uint32_t k, const failure& why) {
+    known_[k].curve.slopes.clear();
+    static_cast<void>(refuse(known_[k].curve.name, why.what));
+    for (known_plan& plan : known_) {
+      plan.won = false;
+      plan.nearest = 0;
+    }
+  }
+  [[nodiscard]] const std::vector<known_plan>& known() const { return known_; }
+  [[nodiscard]] const std::vector<refusal>& refusals() const { return refusals_; }
+
   [[nodiscard]] seconds time_of(std::uint32_t k, bytes size) const { return known_[k].curve.at(size); }
   [[nodiscard]] const std::string& name_of(std::uint32_t k) const { return known_[k].curve.name; }
   [[nodiscard]] bool same(std::uint32_t a, std::uint32_t b) const { return name_of(a) == name_of(b); }
@@ -141,41 +185,52 @@ class size_search {
   }
 
  private:
-  std::vector<known_plan> known_;
+  std::uint32_t refuse(std::string name, const std::string& why) {
+    if (keep_ && seq::find(refusals_, refusal{name, why}) == refusals_.end())
+      refusals_.push_back({std::move(name), why});
+    return none;
+  }
+
+  bool keep_ = false;
+  std::vector<known_plan> known_{};
+  std::vector<refusal> refusals_{};
 };
 
-}  // namespace detail
-
+/// Sizes from `first` to `last` at which the cheapest plan changes, the first size among them: what `winners` and `pareto`
+/// have in common. `search` may know plans of the same problem already.
 template <CostModel M, Synthesizer... Planners>
-result<size_map> winners(simulator<M>& prices, const problem& p, const bound& limit, bytes first, bytes last,
-                         const choose_options& options, const Planners&... planners) {
+[[nodiscard]] result<std::vector<size_search<>::change>> changes_of(size_search<>& search, simulator<M>& prices,
+                                                                    const problem& p, bytes first, bytes last,
+                                                                    const choose_options& options,
+                                                                    const Planners&... planners) {
   std::vector<bytes> grid = doubling_sizes(first, last);
   if (grid.empty()) return fail(errc::invalid_argument, "there are no sizes between the first and the last one");
   if (grid.back() != last) grid.push_back(last);
-  detail::size_search<> search;
   problem at = p;
   at.size = grid.front();
   const auto plan_of = [&](const auto& planner) {
     return search.number_of(prices, at, options, std::string_view(planner.name()), planner.synthesize(at));
   };
   std::vector<std::uint32_t> any_size;  // `none` for planners that must be asked again
-  (any_size.push_back(detail::same_at_any_size(planners) ? plan_of(planners) : search.none), ...);
+  (any_size.push_back(same_at_any_size(planners) ? plan_of(planners) : size_search<>::none), ...);
   const auto winner_at = [&](bytes size) {
     at.size = size;
     std::vector<std::uint32_t> offered;
     const auto offer = [&](const auto& planner) {
-      offered.push_back(detail::same_at_any_size(planner) ? any_size[offered.size()] : plan_of(planner));
+      offered.push_back(same_at_any_size(planner) ? any_size[offered.size()] : plan_of(planner));
     };
     (offer(planners), ...);
-    return search.best_of(offered, size);
+    const std::uint32_t best = search.best_of(offered, size);
+    search.note(offered, best, size);
+    return best;
   };
-  using change = detail::size_search<>::change;
+  using change = size_search<>::change;
   std::vector<change> changes;
   std::size_t questions = 256;
   change before{};
   for (const bytes size : grid) {
     const change now{size, winner_at(size)};
-    if (now.plan == search.none)
+    if (now.plan == size_search<>::none)
       return fail(errc::unsupported,
                   "no planner has a plan for " + std::string(to_string(p.collective)) + " of " + to_string(size));
     if (changes.empty())
@@ -184,7 +239,18 @@ result<size_map> winners(simulator<M>& prices, const problem& p, const bound& li
       search.split(before, now, winner_at, questions, changes);
     before = now;
   }
-  return search.map_of(changes, last, limit);
+  return changes;
+}
+
+}  // namespace detail
+
+template <CostModel M, Synthesizer... Planners>
+result<size_map> winners(simulator<M>& prices, const problem& p, const bound& limit, bytes first, bytes last,
+                         const choose_options& options, const Planners&... planners) {
+  detail::size_search<> search;
+  const auto changes = detail::changes_of(search, prices, p, first, last, options, planners...);
+  if (!changes) return changes.error();
+  return search.map_of(*changes, last, limit);
 }
 
 }}}  // namespace topocoll::v0::plan

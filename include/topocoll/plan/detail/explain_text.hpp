@@ -112,6 +112,33 @@ void loads_to_text(const explanation& e, std::string& text) {
   }
 }
 
+/// "8 MiB, 16 MiB, 0 B and 40 MiB, from rank 0 on"; of many ranks the smallest and the largest.
+template <class = void>
+[[nodiscard]] std::string shards_in_words(const explanation& e) {
+  double all = 0;
+  for (const std::uint64_t s : e.shares) all += static_cast<double>(s);
+  const auto amount = [&](std::size_t rank) {
+    return about(
+        {static_cast<std::uint64_t>(static_cast<double>(e.size.value) * (static_cast<double>(e.shares[rank]) / all))});
+  };
+  constexpr std::size_t few = 16;
+  if (e.shares.size() <= few) {
+    std::string text;
+    for (std::size_t r = 0; r < e.shares.size(); ++r)
+      text += (r == 0 ? "" : r + 1 == e.shares.size() ? " and " : ", ") + amount(r);
+    return text + (e.shares.size() == 1 ? " of rank 0" : ", from rank 0 on");
+  }
+  std::size_t least = 0, most = 0, without = 0;
+  for (std::size_t r = 0; r < e.shares.size(); ++r) {
+    if (e.shares[r] < e.shares[least]) least = r;
+    if (e.shares[r] > e.shares[most]) most = r;
+    without += e.shares[r] == 0 ? 1 : 0;
+  }
+  const std::string largest = " to " + amount(most) + " of rank " + std::to_string(most);
+  if (without == 0) return "from " + amount(least) + " of rank " + std::to_string(least) + largest;
+  return "from nothing of " + plural(without, "rank") + largest;
+}
+
 template <class = void>
 void sizes_to_text(const explanation& e, std::string& text) {
   if (e.sizes.empty()) return;
@@ -160,6 +187,7 @@ std::string to_text(const explanation& e, bool brief) {
   text += "\ncut:     " + e.limit.cut + '\n';
   if (!e.bottleneck.empty()) text += "busiest: " + e.bottleneck + '\n';
   detail::gap_to_text(e, text);
+  if (!e.shares.empty()) text += "shards:  " + detail::shards_in_words(e) + '\n';
   text += "time:    " + to_string(e.price.launch) + " launch + " + to_string(e.price.latency) + " latency of " +
           detail::plural(e.price.rounds, "round") +
           (e.price.posting.value > 0 ? " + " + to_string(e.price.posting) + " for slices" : "") + " + " +

@@ -38,7 +38,7 @@ template <class = void>
   for (const op& o : p.ops) {
     const bool message = o.kind == op_kind::send || o.kind == op_kind::receive || o.kind == op_kind::receive_reduce;
     const std::uint32_t count = o.kind == op_kind::receive ? o.to.count : o.from.count;
-    if (count > p.chunks || o.chunk > p.chunks - count || (message && (o.peer.value >= p.ranks || o.peer == p.rank)))
+    if (!names_chunks(p, o, count) || (message && (o.peer.value >= p.ranks || o.peer == p.rank)))
       return fail(errc::invalid_argument, me + " has an operation on chunk " + std::to_string(o.chunk) + " with rank " +
                                               std::to_string(o.peer.value) + ", which is not there");
   }
@@ -109,7 +109,13 @@ class flow_builder {
     const std::uint64_t per_unit = (p_.size.value + units * cell - 1) / (units * cell);
     const chunk_grid grid =
         starts_.empty() ? grid_of(p.collective, p.ranks, p.chunks, per_unit) : grid_of(p.chunks, starts_);
-    return static_cast<double>((grid.begin(o.chunk + s.count) - grid.begin(o.chunk)) * cell);
+    std::uint64_t elements = grid.begin(o.chunk + s.count) - grid.begin(o.chunk);
+    if (o.stride != 1 && !grid.even()) {
+      elements = 0;
+      for (std::uint32_t i = 0; i < s.count; ++i)
+        elements += grid.begin(o.chunk_at(i, p.chunks) + 1) - grid.begin(o.chunk_at(i, p.chunks));
+    }
+    return static_cast<double>(elements * cell);
   }
   /// False for what costs nothing: empty messages, and copies to where the data lie.
   [[nodiscard]] bool counts(const op& o, double amount) const {

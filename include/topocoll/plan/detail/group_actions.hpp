@@ -47,6 +47,9 @@ struct member_actions {
   std::uint32_t slot_count = 0;   ///< each as long as the longest interval that is put into one
   std::uint32_t slot_length = 0;  ///< in units
   std::uint32_t rounds = 0;       ///< of the whole group
+  /// Sends of a round to one peer, and receives from one, travel as one message where the grid allows it (`bundle_at`):
+  /// parts are copied to the slots of the sends, and arrive in the slots of the receives.
+  bool bundled = false;
 };
 
 /// Writes the actions of member `me` of a group. One object serves one member of one group in one slice.
@@ -66,7 +69,7 @@ class member_walk {
         case stage_kind::reduce: reduce(how); break;
         case stage_kind::scatter: scatter(how); break;
         case stage_kind::gather: gather(how); break;
-        case stage_kind::all_to_all: all_to_all(); break;
+        case stage_kind::all_to_all: how == algorithm::bruck ? bruck_exchange() : all_to_all(); break;
       }
     }
     out_.rounds = round_;
@@ -142,6 +145,8 @@ class member_walk {
         ++at;
       }
       round_ += depth();
+    } else if (how == algorithm::pat) {
+      far_reduce();
     } else {  // direct
       need_slots(k_ - 1, bounds_[me_ + 1] - bounds_[me_]);
       for (std::uint32_t d = 1; d < k_; ++d) put_part(act::give, round_, ring_at(d), ring_at(d));
@@ -182,6 +187,8 @@ class member_walk {
         }
       }
       round_ += depth();
+    } else if (how == algorithm::pat) {
+      far_gather();
     } else {  // direct
       for (std::uint32_t d = 1; d < k_; ++d) message(act::send, round_, ring_at(d), bounds_[me_], bounds_[me_ + 1]);
       for (std::uint32_t d = 1; d < k_; ++d) {
@@ -214,6 +221,8 @@ class member_walk {
         climb_tree();
         descend_tree();
         return;
+      case algorithm::bruck:
+      case algorithm::pat: return;  // there is no such stage, see `supports`
     }
   }
 
@@ -371,6 +380,50 @@ class member_walk {
     // What arrives stands for the part that the sender holds for `me`.
     for (std::uint32_t d = 1; d < k_; ++d) put_part(act::stash, round_, ring_at(k_ - d), me_, ring_at(k_ - d));
     ++round_;
+  }
+
+  /// All parts are on their way at once. What member i has for member i+o goes by the distances 1, 2, 4, … that add up to o;
+  /// it takes the place of the part for member i+o wherever it is.
+  void bruck_exchange() {
+    out_.bundled = true;
+    std::uint32_t arrived = k_ / 2;  // of the slots the first hold what is sent: never more than half of the parts
+    for (std::uint32_t distance = 1; distance < k_; distance *= 2, ++round_) {
+      std::uint32_t sent = 0;
+      for (std::uint32_t o = distance; o < k_; ++o)
+        if ((o & distance) != 0) put_part(act::send, round_, ring_at(distance), ring_at(o), sent++);
+      for (std::uint32_t o = distance; o < k_; ++o)
+        if ((o & distance) != 0) put_part(act::store, round_, ring_at(k_ - distance), ring_at(o), arrived++);
+    }
+    need_slots(arrived, longest_part());
+  }
+
+  /// Part j goes to member j+o by the distances …, 4, 2, 1 that add up to o, so over `distance` go the parts of the members
+  /// at all multiples of twice that behind.
+  void far_gather() {
+    out_.bundled = true;
+    std::uint32_t arrived = k_ / 2;
+    for (std::uint32_t distance = std::bit_floor(k_ - 1); distance > 0; distance /= 2, ++round_) {
+      std::uint32_t sent = 0;
+      for (std::uint32_t o = 0; o + distance < k_; o += 2 * distance)
+        put_part(act::send, round_, ring_at(distance), ring_at(k_ - o), sent++);
+      for (std::uint32_t o = distance; o < k_; o += 2 * distance)
+        put_part(act::store, round_, ring_at(k_ - distance), ring_at(k_ - o), arrived++);
+    }
+    need_slots(arrived, longest_part());
+  }
+
+  /// The mirror image: sums come back by the same distances in the opposite order and direction.
+  void far_reduce() {
+    out_.bundled = true;
+    std::uint32_t arrived = k_ / 2;
+    for (std::uint32_t distance = 1; distance < k_; distance *= 2, ++round_) {
+      std::uint32_t sent = 0;
+      for (std::uint32_t o = distance; o < k_; o += 2 * distance)
+        put_part(act::give, round_, ring_at(k_ - distance), ring_at(k_ - o), sent++);
+      for (std::uint32_t o = 0; o + distance < k_; o += 2 * distance)
+        put_part(act::combine, round_, ring_at(distance), ring_at(k_ - o), arrived++);
+    }
+    need_slots(arrived, longest_part());
   }
 
   // Two binary trees over positions 0 to k-1, in-order numbered, such that (but for the root and one other) who has

@@ -123,6 +123,7 @@ class hierarchy_build {
       };
       for (const auto& b : who_.box) grow(boxes, b.size());
       for (const auto& p : who_.pod) grow(pods, p.size());
+      if (rooted(q_.collective)) grow(boxes, std::max<std::size_t>(who_.box[at_.box[plan_.root.value]].size(), 2) - 1);
       units = std::min(boxes * pods, most);
       if (q_.collective == collective_kind::all_reduce) {
         units = std::min(units * at_.pods, most);
@@ -417,12 +418,13 @@ class hierarchy_build {
   }
 
   /// Broadcast: the root scatters in its box, so that all its NICs send; the parts travel along their rails to one box of
-  /// every pod, then to the others; every box gathers. Reduce is the mirror image.
+  /// every pod, then to the others; every box gathers. The root, which has everything, takes no part in its box's gathering
+  /// and scatters its own rail's part too, so that each byte leaves it once. Reduce is the mirror image.
   void plan_rooted() {
     const std::uint32_t root_box = at_.box[plan_.root.value], root_pod = at_.pod[plan_.root.value],
                         root_rail = at_.rail[plan_.root.value];
     const bool outward = q_.collective == collective_kind::broadcast;
-    level_groups root_group, boxes, rail, pods;
+    level_groups with_root, boxes, rail, pods;
     std::vector<holders> held(at_.boxes);
     for (std::uint32_t b = 0; b < at_.boxes; ++b) {
       // The root's rail comes first everywhere, so that equal parts lie on equal rails.
@@ -439,8 +441,10 @@ class hierarchy_build {
       }
       g.bounds.push_back(plan_.units);
       if (members.size() < 2) continue;
-      if (b == root_box) root_group.groups.push_back(g);
-      boxes.groups.push_back(std::move(g));
+      if (b == root_box)
+        around_root(g, outward, with_root, boxes);
+      else
+        boxes.groups.push_back(std::move(g));
     }
     const auto meet_first = [&](const std::vector<holders>& children, level_groups& out) {
       if (children.size() < 2) return;
@@ -452,7 +456,11 @@ class hierarchy_build {
         out.groups.push_back(std::move(g));
       });
     };
-    std::vector<holders> leaders;  // one box of each pod, the root's first
+    const algorithm inside = box_algorithm(), on_rail = net_algorithm(how_.on_rail),
+                    across = net_algorithm(how_.across);
+    // Two chains one after the other would leave the root's NICs twice; one that visits pod after pod leaves them once.
+    const bool one_chain = on_rail == algorithm::ring && across == algorithm::ring;
+    std::vector<holders> leaders, chain;  // one box of each pod, the root's first; all boxes, pod by pod
     for (std::uint32_t i = 0; i < at_.pods; ++i) {
       const std::uint32_t p = (root_pod + i) % at_.pods;
       const std::uint32_t leader = p == root_pod ? root_box : who_.pod[p].front();
@@ -460,25 +468,51 @@ class hierarchy_build {
       std::vector<holders> children{held[leader]};
       for (const std::uint32_t b : who_.pod[p])
         if (b != leader) children.push_back(held[b]);
-      meet_first(children, rail);
+      if (one_chain)
+        chain.insert(chain.end(), children.begin(), children.end());
+      else
+        meet_first(children, rail);
     }
-    meet_first(leaders, pods);
+    meet_first(one_chain ? chain : leaders, one_chain ? rail : pods);
 
-    const algorithm inside = box_algorithm(), on_rail = net_algorithm(how_.on_rail),
-                    across = net_algorithm(how_.across);
     const algorithm root_algorithm =
         inside == algorithm::recursive ? inside : algorithm::direct;  // a scatter has no ring
     if (outward) {
-      add(stage_kind::scatter, root_algorithm, root_group, "in the root's box");
+      add(stage_kind::scatter, root_algorithm, with_root, "in the root's box");
       add(stage_kind::broadcast, across, pods, "across pods");
-      add(stage_kind::broadcast, on_rail, rail, rail_words());
+      add(stage_kind::broadcast, on_rail, rail, one_chain ? "on the rail" : rail_words());
       add(stage_kind::all_gather, inside, boxes, box_words());
     } else {
       add(stage_kind::reduce_scatter, inside, boxes, box_words());
-      add(stage_kind::reduce, on_rail, rail, rail_words());
+      add(stage_kind::reduce, on_rail, rail, one_chain ? "on the rail" : rail_words());
       add(stage_kind::reduce, across, pods, "across pods");
-      add(stage_kind::gather, root_algorithm, root_group, "in the root's box");
+      add(stage_kind::reduce, root_algorithm, with_root, "in the root's box");
     }
+  }
+
+  /// Groups of the root's box, in which `g` has the root first: those with the root, and those of the others.
+  void around_root(const level_groups::group& g, bool outward, level_groups& with_root, level_groups& others) const {
+    const std::span<const rank_id> peers = std::span(g.members).subspan(1);
+    const auto among_peers = [&](std::vector<std::uint32_t> bounds) {
+      if (bounds.front() == bounds.back()) return;
+      if (peers.size() > 1) others.groups.push_back({{peers.begin(), peers.end()}, bounds});
+      if (outward) {
+        bounds.insert(bounds.begin(), bounds.front());  // nothing for the root
+        with_root.groups.push_back({g.members, std::move(bounds)});
+        return;
+      }
+      // What a peer has the sum of, the root has too: it is added, not only moved.
+      for (std::size_t j = 0; j < peers.size(); ++j)
+        if (bounds[j] < bounds[j + 1])
+          with_root.groups.push_back({{g.members[0], peers[j]}, {bounds[j], bounds[j + 1], bounds[j + 1]}});
+    };
+    const std::uint32_t own = at_.boxes > 1 ? g.bounds[1] : plan_.units;  // what leaves by the root's own NIC
+    wishes parts;
+    share_evenly(0, own, static_cast<std::uint32_t>(peers.size()), parts);
+    std::vector<std::uint32_t> bounds{0};
+    for (const wish& w : parts) bounds.push_back(w.hi);
+    among_peers(std::move(bounds));
+    if (own < plan_.units) among_peers({g.bounds.begin() + 1, g.bounds.end()});
   }
 
   /// Gather: shards of other boxes go along their rails to the root's box, then all to the root. Scatter is the mirror image.

@@ -20,12 +20,12 @@ namespace detail {
 /// Renumbers the scratch cells of all slices so that only used ones are counted. Neighbours stay neighbours.
 template <class = void>
 void pack_scratch(program& p, const std::vector<std::uint32_t>& first_cell, std::uint32_t cells,
-                  const std::vector<std::uint32_t>& channel_of_op) {
+                  const std::vector<std::uint32_t>& slice_of_op) {
   std::vector<std::uint32_t> number(cells, 0);
   const auto each = [&](auto&& visit) {
     for (std::size_t i = 0; i < p.ops.size(); ++i)
       for (slice* s : {&p.ops[i].from, &p.ops[i].to})
-        if (s->where == buffer::scratch && s->count != 0) visit(*s, first_cell[channel_of_op[i]]);
+        if (s->where == buffer::scratch && s->count != 0) visit(*s, first_cell[slice_of_op[i]]);
   };
   each([&](const slice& s, std::uint32_t base) {
     for (std::uint32_t c = 0; c < s.count; ++c) number[base + s.first + c] = 1;
@@ -40,6 +40,11 @@ void pack_scratch(program& p, const std::vector<std::uint32_t>& first_cell, std:
   p.scratch_cells = used;
 }
 
+/// Where the steps of a stage of a slice are in a program.
+struct stage_steps {
+  std::uint32_t first = 0, count = 0;
+};
+
 /// `lower` for a valid schedule whose groups are written down, those of `rank` at least.
 template <class = void>
 [[nodiscard]] result<program> lower_written(const schedule& plan, rank_id rank) {
@@ -49,45 +54,58 @@ template <class = void>
   p.rank = rank;
   p.root = plan.root;
   p.chunks = plan.chunks();
-  p.channels = plan.slices;
+  p.channels = std::min(plan.slices, max_channels);
   for (const stage& st : plan.stages) p.stages.push_back(st.label.empty() ? std::string(to_string(st.kind)) : st.label);
   p.stages.push_back("copy to output");
 
   std::vector<slice_lowering<>> slices;
-  std::size_t longest = 0, steps = 0, ops = 0;
   std::vector<std::uint32_t> first_cell;
   std::uint32_t cells = 0;
+  std::size_t steps = 0, ops = 0;
   for (std::uint32_t s = 0; s < plan.slices; ++s) {
     slices.push_back(slice_lowering(plan, rank, s));
     for (std::uint32_t i = 0; i < plan.stages.size(); ++i)
       if (auto done = slices[s].run(i); !done) return done.error();
     if (auto done = slices[s].finish(); !done) return done.error();
-    longest = std::max(longest, slices[s].steps().size());
     steps += slices[s].steps().size();
     ops += slices[s].ops().size();
     first_cell.push_back(cells);
     cells += slices[s].scratch_cells();
   }
 
-  // Slices take turns, step by step, so that whoever walks the list keeps all channels busy.
+  // A pipeline: while slice s is in a stage, slice s+1 is in the stage before it. All ranks list stages of slices in this
+  // order, so that what shares a channel meets in the same order at both ends, and nothing waits for what is listed later.
   std::vector<std::vector<std::uint32_t>> global(plan.slices);
-  std::vector<std::uint32_t> channel_of_op;
+  std::vector<std::uint32_t> slice_of_op;
   p.steps.reserve(steps);
   p.ops.reserve(ops);
-  channel_of_op.reserve(ops);
-  for (std::size_t i = 0; i < longest; ++i)
-    for (std::uint32_t s = 0; s < plan.slices; ++s) {
-      if (i >= slices[s].steps().size()) continue;
-      auto& from = slices[s].steps()[i];
-      global[s].push_back(static_cast<std::uint32_t>(p.steps.size()));
-      for (std::uint32_t& a : from.after) a = global[s][a];
-      p.steps.push_back(
-          {s, from.stage, static_cast<std::uint32_t>(p.ops.size()), from.op_count, std::move(from.after)});
-      const auto first = slices[s].ops().begin() + from.first_op;
-      p.ops.insert(p.ops.end(), first, first + from.op_count);
-      channel_of_op.insert(channel_of_op.end(), from.op_count, s);
+  slice_of_op.reserve(ops);
+  const std::uint32_t stages = static_cast<std::uint32_t>(p.stages.size());
+  std::vector<std::size_t> next(plan.slices, 0);
+  std::vector<stage_steps> at(std::size_t{plan.slices} * stages);
+  for (std::uint32_t turn = 0; turn < plan.slices + stages - 1; ++turn)
+    for (std::uint32_t s = turn < stages ? 0 : turn - stages + 1; s <= turn && s < plan.slices; ++s) {
+      const std::uint32_t stage = turn - s;
+      stage_steps& mine = at[std::size_t{s} * stages + stage];
+      mine.first = static_cast<std::uint32_t>(p.steps.size());
+      // Slices of a stage would share its links and end together, and no stage would overlap the next. So each lets the one
+      // before it go ahead, step by step; the two kinds of slices of a double tree, which use different links, go together.
+      const std::uint32_t lag = stage < plan.stages.size() && plan.stages[stage].how == algorithm::double_tree ? 2 : 1;
+      const stage_steps ahead = s < lag ? stage_steps{} : at[std::size_t{s - lag} * stages + stage];
+      for (; next[s] < slices[s].steps().size() && slices[s].steps()[next[s]].stage == stage; ++next[s]) {
+        auto& from = slices[s].steps()[next[s]];
+        for (std::uint32_t& a : from.after) a = global[s][a];
+        if (mine.count < ahead.count) from.after.push_back(ahead.first + mine.count);
+        global[s].push_back(static_cast<std::uint32_t>(p.steps.size()));
+        p.steps.push_back(
+            {s % max_channels, stage, static_cast<std::uint32_t>(p.ops.size()), from.op_count, std::move(from.after)});
+        const auto first = slices[s].ops().begin() + from.first_op;
+        p.ops.insert(p.ops.end(), first, first + from.op_count);
+        slice_of_op.insert(slice_of_op.end(), from.op_count, s);
+        ++mine.count;
+      }
     }
-  pack_scratch(p, first_cell, cells, channel_of_op);
+  pack_scratch(p, first_cell, cells, slice_of_op);
   return p;
 }
 

@@ -113,18 +113,31 @@ class packed_build {
     return {};
   }
 
-  /// Number of the way along some arcs, which are in the other order when they were found against the links.
+  /// Number of the way along some arcs, counted from 1, which are in the other order when they were found against the links.
   [[nodiscard]] std::uint32_t way_of_arcs(std::span<const std::uint32_t> arcs, bool against) {
     way w;
     for (const std::uint32_t a : arcs) w.links.push_back(link_of_[a]);
     if (against) std::reverse(w.links.begin(), w.links.end());
-    std::uint64_t hash = 0xcbf29ce484222325U;
-    for (const link_id e : w.links) hash = (hash ^ e.value) * 0x100000001b3U;
-    for (const auto& [key, number] : known_ways_)
-      if (key == hash && plan_.ways[number - 1] == w) return number;
+    std::size_t at = slot_of(w);
+    if (way_at_[at] != 0) return way_at_[at];
     plan_.ways.push_back(std::move(w));
-    known_ways_.push_back({hash, static_cast<std::uint32_t>(plan_.ways.size())});
-    return known_ways_.back().second;
+    const auto number = static_cast<std::uint32_t>(plan_.ways.size());
+    way_at_[at] = number;
+    if (2 * plan_.ways.size() >= way_at_.size()) {
+      way_at_.assign(4 * way_at_.size(), 0);
+      for (std::uint32_t k = 1; k <= number; ++k) way_at_[slot_of(plan_.ways[k - 1])] = k;
+    }
+    return number;
+  }
+  /// Where the number of a way stands in `way_at_`, or belongs. Open addressing, at most half full: O(links of the way).
+  [[nodiscard]] std::size_t slot_of(const way& w) const {
+    std::uint64_t hash = 0xcbf29ce484222325U;  // FNV-1a, over whole numbers of links
+    for (const link_id e : w.links) hash = (hash ^ e.value) * 0x100000001b3U;
+    hash ^= hash >> 32U;  // a product's low bits know nothing of its high ones
+    const std::size_t last = way_at_.size() - 1;
+    std::size_t at = static_cast<std::size_t>(hash) & last;
+    while (way_at_[at] != 0 && !(plan_.ways[way_at_[at] - 1] == w)) at = (at + 1) & last;
+    return at;
   }
 
   /// Shares without their common divisor; all 1 where shards are equal.
@@ -333,7 +346,7 @@ class packed_build {
   std::vector<link_id> link_of_;  ///< per arc
   std::vector<std::uint32_t> node_of_;
   schedule plan_;
-  std::vector<std::pair<std::uint64_t, std::uint32_t>> known_ways_;
+  std::vector<std::uint32_t> way_at_ = std::vector<std::uint32_t>(64, 0);  ///< numbers of ways by hash; 0: free
 };
 
 }}}}  // namespace topocoll::v0::plan::detail

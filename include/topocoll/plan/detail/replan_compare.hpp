@@ -10,6 +10,7 @@
 #include <vector>
 #include <topocoll/core/sequence.hpp>
 #include <topocoll/core/units_text.hpp>
+#include <topocoll/plan/detail/choose_search.hpp>
 #include <topocoll/plan/detail/words.hpp>
 #include <topocoll/plan/replan.hpp>
 
@@ -45,30 +46,68 @@ template <class = void>
   return all;
 }
 
-/// True when links follow one another from one node to the other.
+/// Why links do not follow one another from one node to the other; empty when they do.
 template <class = void>
-[[nodiscard]] bool leads(const topo::graph& g, const way& w, node_id from, node_id to) {
+[[nodiscard]] std::string why_not_there(const topo::graph& g, const way& w, node_id from, node_id to) {
   for (const link_id e : w.links) {
-    if (e.value >= g.link_count() || g.tail(e) != from || !(g.capacity(e).value > 0)) return false;
+    if (e.value >= g.link_count()) return "a link of it is not in the graph";
+    if (g.tail(e) != from) return "link " + std::to_string(e.value) + " does not start at " + name_of(g, from);
+    if (!(g.capacity(e).value > 0)) return "the link from " + link_in_words(g, e) + " carries nothing";
     from = g.head(e);
   }
-  return from == to;
+  return from == to ? std::string() : "its links end at " + name_of(g, from) + ", not at " + name_of(g, to);
+}
+
+/// "4 groups stay, 1 is new, 2 are gone".
+template <class = void>
+[[nodiscard]] std::string groups_in_words(const plan_change& c) {
+  const auto are = [](std::size_t n) { return std::to_string(n) + (n == 1 ? " is " : " are "); };
+  return plural(c.groups_kept, "group") + (c.groups_kept == 1 ? " stays, " : " stay, ") + are(c.groups_new) + "new, " +
+         are(c.groups_dropped) + "gone";
+}
+
+/// Links that are busy under the old plan for longer than any under the new one, by more than what rounding makes.
+template <CostModel M>
+void add_busier_links(const M& cost, const topo::graph& g, const simulation& then, const simulation& now,
+                      plan_change& to) {
+  const seconds longest = now.busiest * 1.001;
+  for (std::uint32_t e = 0; e < then.loads.size(); ++e) {
+    if (then.loads[e].value == 0) continue;
+    const topo::link& l = g.at(link_id{e});
+    const bytes_per_second rate = cost.rate(l);
+    const seconds busy = then.loads[e] / rate;
+    if (busy <= longest) continue;
+    busier_link b{{e}, {}, then.loads[e], now.loads[e], busy, now.loads[e] / rate, rate, {}, {}};
+    if (l.nominal && l.current && l.current->value < l.nominal->value * 0.99) {
+      b.current = l.current;
+      b.nominal = l.nominal;
+    }
+    to.busier.push_back(std::move(b));
+  }
+  to.links_busier = to.busier.size();
+  seq::sort_by(to.busier, [](const busier_link& b) { return -b.busy_before.value; });
+  if (to.busier.size() > plan_change::most_named) to.busier.resize(plan_change::most_named);
+  for (busier_link& b : to.busier) b.name = link_in_words(g, b.link);
 }
 
 }  // namespace detail
 
 template <class>
-schedule with_ways_that_exist(const schedule& plan, const problem& p, std::size_t& lost) {
+schedule with_ways_that_exist(const schedule& plan, const problem& p, std::size_t& lost, std::vector<lost_way>* first) {
   schedule fitted = plan;
   std::vector<bool> wrong(plan.ways.size(), false);
   for (stage& st : fitted.stages) {
     if (st.parents.empty()) continue;
     for (std::size_t g = 0; g < st.group_count(); ++g)
       for (std::size_t j = st.offsets[g] + 1; j < st.offsets[g + 1]; ++j) {
-        const node_id child = p.ranks[st.members[j].value];
-        const node_id parent = p.ranks[st.members[st.offsets[g] + st.parents[j]].value];
-        const auto check = [&](std::vector<std::uint32_t>& ways, node_id from, node_id to) {
-          if (ways.empty() || ways[j] == 0 || detail::leads(*p.graph, plan.ways[ways[j] - 1], from, to)) return;
+        const rank_id child = st.members[j], parent = st.members[st.offsets[g] + st.parents[j]];
+        const auto check = [&](std::vector<std::uint32_t>& ways, rank_id from, rank_id to) {
+          if (ways.empty() || ways[j] == 0) return;
+          std::string why =
+              detail::why_not_there(*p.graph, plan.ways[ways[j] - 1], p.ranks[from.value], p.ranks[to.value]);
+          if (why.empty()) return;
+          if (first != nullptr && !wrong[ways[j] - 1] && first->size() < plan_change::most_named)
+            first->push_back({from, to, std::move(why)});
           wrong[ways[j] - 1] = true;
           ways[j] = 0;
         };
@@ -99,11 +138,16 @@ result<plan_change> compare_plans(simulator<M>& prices, const problem& p, const 
   plan_change c;
   c.after = now->time;
   c.same = digest(before) == digest(after);
-  const schedule old = with_ways_that_exist(expanded(before), p, c.ways_lost), fresh = expanded(after);
-  if (const auto then = prices.run(p, old))
+  const schedule old = with_ways_that_exist(expanded(before), p, c.ways_lost, &c.lost), fresh = expanded(after);
+  if (const auto then = prices.run(p, old)) {
     c.before = then->time;
-  else
+    if (then->time > now->time) {
+      c.reason = detail::why_slower(*p.graph, *then, *now, "with the new plan");
+      detail::add_busier_links(prices.cost(), *p.graph, *then, *now, c);
+    }
+  } else {
     c.why_not = then.error().what;
+  }
 
   const auto had = detail::prints_of(old), has = detail::prints_of(fresh);
   std::vector<bool> touched(after.ranks, false);
@@ -134,8 +178,7 @@ result<plan_change> compare_plans(simulator<M>& prices, const problem& p, const 
       c.before
           ? "the plan from before would take " + to_string(*c.before) + " here, the new one takes " + to_string(c.after)
           : "the plan from before cannot run here (" + c.why_not + "), the new one takes " + to_string(c.after);
-  c.words += "; " + detail::plural(c.groups_kept, "group") + " stay, " + std::to_string(c.groups_new) + " are new, " +
-             std::to_string(c.groups_dropped) + " are gone, and " +
+  c.words += "; " + detail::groups_in_words(c) + ", and " +
              (c.ranks.size() == after.ranks ? std::string("all ranks") : detail::plural(c.ranks.size(), "rank")) +
              " must load the new plan";
   return c;

@@ -111,6 +111,11 @@ template <class = void>
     if (!std::is_sorted(group.bounds.begin(), group.bounds.end()) || group.last() > plan.units)
       return bad("the bounds of group " + std::to_string(g) + " leave the " + std::to_string(plan.units) +
                  " units of a slice");
+    if (st.how == algorithm::bruck)  // parts take each other's places
+      for (std::uint32_t j = 0; j < group.size(); ++j)
+        if (group.bounds[j + 1] - group.bounds[j] != group.bounds[1] - group.bounds[0])
+          return bad("parts 0 and " + std::to_string(j) + " of group " + std::to_string(g) +
+                     " differ in length, which they must not by bruck");
     for (const rank_id r : group.members) {
       if (r.value >= plan.ranks)
         return bad("rank " + std::to_string(r.value) + " in group " + std::to_string(g) + " is not one of the " +
@@ -165,7 +170,7 @@ class fnv1a {
 
 /// True when the algorithm cuts the group's units into one part per member.
 [[nodiscard]] constexpr bool cuts_into_parts(algorithm how) {
-  return how == algorithm::ring || how == algorithm::recursive || how == algorithm::direct;
+  return how == algorithm::ring || how == algorithm::recursive || how == algorithm::direct || how == algorithm::pat;
 }
 
 }  // namespace detail
@@ -245,7 +250,7 @@ result<schedule> flat_schedule(collective_kind collective, std::span<const rank_
   if (!supports(kind, how))
     return fail(errc::unsupported, "there is no " + wanted,
                 "ring and direct exist for nearly every collective; gather and scatter have recursive and direct, "
-                "all_to_all has direct only");
+                "all_to_all has direct and bruck");
 
   schedule plan;
   plan.collective = collective;

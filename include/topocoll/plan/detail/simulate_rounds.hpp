@@ -138,6 +138,7 @@ result<simulation> simulator<M>::run(const problem& p, const workload& work) {
   whole_.assign(g_->link_count(), 0);
   std::vector<double> received(ranks, 0), reduced(ranks, 0);
   std::vector<std::uint32_t> sends(ranks, 0), receives(ranks, 0);
+  double slowest_round = 0, its_latency = 0;
   std::vector<double> paced(stages, 0);  // transfer time that the stage's limit set
   const double chunk = static_cast<double>(p.size.value) / static_cast<double>(work.chunks);
   const double per_reduced = cost_.reduce(bytes{std::uint64_t{1} << 40U}).value / 0x1p40;
@@ -235,6 +236,10 @@ result<simulation> simulator<M>::run(const problem& p, const workload& work) {
         out.limit = on_rank > on_links || pacer == UINT32_MAX ? std::optional<link_id>{} : link_id{pacer};
       }
       serial += slowest * times;
+      if (slowest > slowest_round) {
+        slowest_round = slowest;
+        its_latency = step_latency;
+      }
     }
   }
 
@@ -266,7 +271,9 @@ result<simulation> simulator<M>::run(const problem& p, const workload& work) {
   }
   s.busiest = seconds{busiest};
   s.unhidden = seconds{std::max(0.0, serial - busiest) / work.slices};
-  s.posting = cost_.post() * (static_cast<double>(work.slices - 1) * s.rounds);
+  s.per_slice = cost_.post() * static_cast<double>(s.rounds);
+  if (2 * slowest_round > busiest) s.per_slice = std::max(s.per_slice, seconds{its_latency});
+  s.posting = s.per_slice * static_cast<double>(work.slices - 1);
   s.time = s.launch + s.latency + s.posting + s.busiest + s.unhidden;
   s.share = s.time.value > 0 ? s.busiest / s.time : 0;
   if (unpriced)

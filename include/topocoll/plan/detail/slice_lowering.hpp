@@ -12,6 +12,7 @@
 #include <topocoll/core/result.hpp>
 #include <topocoll/core/sequence.hpp>
 #include <topocoll/plan/collective.hpp>
+#include <topocoll/plan/detail/bundles.hpp>
 #include <topocoll/plan/detail/group_actions.hpp>
 #include <topocoll/plan/detail/schedule_flat.hpp>
 #include <topocoll/plan/program.hpp>
@@ -45,11 +46,6 @@ class slice_lowering {
   [[nodiscard]] result<void> run(std::uint32_t stage_index) {
     stage_ = stage_index;
     const stage& st = plan_.stages[stage_index];
-    struct task {
-      action a;
-      group_view group;
-      std::uint32_t slot_base, slot_length;
-    };
     std::vector<task> tasks;
     std::uint32_t temporary = 0;
     for (std::size_t g = 0; g < st.group_count(); ++g) {
@@ -57,11 +53,19 @@ class slice_lowering {
       const auto me = seq::find(group.members, rank_);
       if (me == group.members.end()) continue;
       const member_actions mine = actions_of(st, group, static_cast<std::uint32_t>(me - group.members.begin()), slice_);
-      for (const action& a : mine.list) tasks.push_back({a, group, temporary, mine.slot_length});
+      for (std::size_t i = 0; i < mine.list.size();) {
+        task t{mine.list[i], group, temporary, mine.slot_length, 1, {}};
+        const bundle together = bundle_at(plan_, mine, i);
+        t.stride = together.stride;
+        for (std::uint32_t j = 0; together.count > 1 && j < together.count; ++j) t.units.push_back(mine.list[i + j].lo);
+        tasks.push_back(std::move(t));
+        i += together.count;
+      }
       temporary += mine.slot_count * mine.slot_length;
     }
     last_write_.resize(std::max<std::size_t>(last_write_.size(), units_ * 2 + temporary), none);
     first_reader_.resize(last_write_.size(), none);
+    packed_.assign(temporary, none);
     // By round, what happens on this rank alone after the messages; groups keep their order, which is the same at all ranks.
     seq::sort_by(tasks, [](const task& t) { return std::pair(t.a.round, is_local(t.a.what)); });
 
@@ -73,20 +77,31 @@ class slice_lowering {
         if (i > 0) end_round();
         // Strewn values are brought together before any message of the round: a copy in between would make messages wait
         // for each other that belong together.
-        if (st.kind != stage_kind::all_to_all && !is_local(t.a.what))
-          for (std::size_t j = i; j < tasks.size() && tasks[j].a.round == t.a.round; ++j)
-            if (!is_local(tasks[j].a.what)) bring_together(tasks[j].a);
+        if (!is_local(t.a.what))
+          for (std::size_t j = i; j < tasks.size() && tasks[j].a.round == t.a.round; ++j) {
+            if (!tasks[j].units.empty())
+              pack(tasks[j]);
+            else if (st.kind != stage_kind::all_to_all && !is_local(tasks[j].a.what))
+              bring_together(tasks[j].a);
+          }
+        end_step();
       }
-      if (st.kind == stage_kind::all_to_all)
-        exchange(t.a, t.group.members[t.a.peer], t.slot_base, t.slot_length);
+      if (!t.units.empty())
+        bundled_message(t);
+      else if (st.kind == stage_kind::all_to_all)
+        exchange(t.a, t.group.members[t.a.peer], t.slot_base, t.slot_length, st.how == algorithm::bruck);
       else if (is_local(t.a.what))
         add_up(t.a, t.slot_base, t.slot_length);
       else
         message(t.a, t.group.members[t.a.peer], t.slot_base, t.slot_length);
     }
     end_round();
-    if (st.kind == stage_kind::all_to_all && !tasks.empty())
-      unpack(tasks.front().group, tasks.front().slot_base, tasks.front().slot_length);
+    if (st.kind == stage_kind::all_to_all && !tasks.empty()) {
+      if (st.how == algorithm::bruck)
+        turn(tasks.front().group);
+      else
+        unpack(tasks.front().group, tasks.front().slot_base, tasks.front().slot_length);
+    }
     return verdict();
   }
 
@@ -124,6 +139,14 @@ class slice_lowering {
 
  private:
   static constexpr std::uint32_t none = 0xffffffffU;
+
+  struct task {
+    action a;  ///< the first of a bundle
+    group_view group;
+    std::uint32_t slot_base, slot_length;
+    std::uint32_t stride;              ///< of a bundle
+    std::vector<std::uint32_t> units;  ///< of a bundle; empty for a single action
+  };
 
   // ---- what exists
 
@@ -311,13 +334,64 @@ class slice_lowering {
     }
   }
 
-  void exchange(const action& a, rank_id peer, std::uint32_t base, std::uint32_t length) {
+  /// The slots of a bundle, which are cells side by side.
+  [[nodiscard]] slice slots_of(const task& t) const {
+    return slot(t.slot_base, 1, t.a.slot, 0, static_cast<std::uint32_t>(t.units.size()));
+  }
+  /// Copies what a bundle sends to its slots.
+  void pack(const task& t) {
+    if (!sends(t.a.what)) return;
+    for (std::uint32_t i = 0; i < t.units.size(); ++i) {
+      const std::uint32_t u = t.units[i];
+      const std::uint32_t own = at_[u] == place::input ? u : none;
+      std::uint32_t& there = packed_[t.slot_base + t.a.slot + i];
+      if (at_[u] == place::nowhere) lacks(u);
+      if (own == none || there != own)  // input does not change
+        add(op_kind::copy, {}, here(u, 1), slot(t.slot_base, 1, t.a.slot + i, 0, 1), chunk(u));
+      there = own;
+    }
+  }
+  void bundled_message(const task& t) {
+    const rank_id peer = t.group.members[t.a.peer];
+    // In an all_to_all only the size counts, and any so many neighbours have it.
+    const std::uint32_t named = plan_.collective == collective_kind::all_to_all ? 0 : chunk(t.units.front());
+    if (sends(t.a.what)) {
+      add(op_kind::send, peer, slots_of(t), {}, named, t.stride);
+      for (const std::uint32_t u : t.units)
+        if (t.a.what == act::give) at_[u] = place::nowhere;
+      return;
+    }
+    add(op_kind::receive, peer, {}, slots_of(t), named, t.stride);
+    if (t.a.what == act::combine)
+      arrived_.push_back(t);
+    else
+      for (std::uint32_t i = 0; i < t.units.size(); ++i)
+        now_at(t.units[i], 1, place::temporary, t.slot_base + t.a.slot + i);
+  }
+  /// Adds the own values to what has arrived in bundles; the sums stay where that is.
+  void add_arrived() {
+    for (const task& t : arrived_)
+      for (std::uint32_t i = 0; i < t.units.size(); ++i) {
+        const std::uint32_t u = t.units[i];
+        if (at_[u] == place::nowhere) lacks(u);
+        add(op_kind::reduce, {}, here(u, 1), slot(t.slot_base, 1, t.a.slot + i, 0, 1), chunk(u));
+        now_at(u, 1, place::temporary, t.slot_base + t.a.slot + i);
+      }
+    arrived_.clear();
+    end_step();
+  }
+
+  /// `passed_on`: the two ends have it at different places of the array, so it is named by its place in the shard.
+  void exchange(const action& a, rank_id peer, std::uint32_t base, std::uint32_t length, bool passed_on) {
     for (std::uint32_t u = a.lo; u < a.hi;) {
-      const std::uint32_t n = run_length(plan_, u, a.hi);
-      if (a.what == act::send)
-        add(op_kind::send, peer, {buffer::input, chunk(u), n}, {}, chunk(u));
-      else
-        add(op_kind::receive, peer, {}, slot(base, length, a.slot, u - a.lo, n), chunk(u));
+      const std::uint32_t n = run_length(plan_, u, a.hi), offset = u - a.lo;
+      const std::uint32_t named = passed_on ? chunk(u) % (plan_.chunks() / plan_.ranks) : chunk(u);
+      if (a.what == act::send) {
+        add(op_kind::send, peer, here(u, n), {}, named);
+      } else {
+        add(op_kind::receive, peer, {}, slot(base, length, a.slot, offset, n), named);
+        if (a.what == act::store) now_at(u, n, place::temporary, base + a.slot * length + offset);
+      }
       u += n;
     }
   }
@@ -338,9 +412,29 @@ class slice_lowering {
     end_step();
   }
 
+  /// After an all_to_all by `bruck`: what came from the member o places behind lies where the part for the one o places
+  /// ahead was.
+  void turn(const group_view& group) {
+    const std::uint32_t k = group.size();
+    const auto me = static_cast<std::uint32_t>(seq::find(group.members, rank_) - group.members.begin());
+    for (std::uint32_t j = 0; j < k; ++j)
+      for (std::uint32_t u = group.bounds[j]; u < group.bounds[j + 1];) {
+        const std::uint32_t n = run_length(plan_, u, group.bounds[j + 1]);
+        const std::uint32_t mirror = group.bounds[(2 * me + k - j) % k] + (u - group.bounds[j]);
+        if (j == me)
+          settle(u, n);
+        else
+          add(op_kind::copy, {}, here(mirror, n), {buffer::output, chunk(u), n}, chunk(u));
+        u += n;
+      }
+    end_step();
+    now_at(group.first(), group.last() - group.first(), place::output);
+  }
+
   /// Ends the messages of a round; then brings what was sent from input to its place in output while the messages travel.
   void end_round() {
     end_step();
+    add_arrived();
     for (const auto& [u, n] : sent_)
       for (std::uint32_t i = u; i < u + n; ++i)
         if (at_[i] == place::input && copied_[i] == 0 && output_exists(i)) {
@@ -372,7 +466,7 @@ class slice_lowering {
     return position_[shard];
   }
 
-  void add(op_kind kind, rank_id peer, slice from, slice to, std::uint32_t first_chunk) {
+  void add(op_kind kind, rank_id peer, slice from, slice to, std::uint32_t first_chunk, std::uint32_t stride = 1) {
     if (broken_) return;
     find_waits(kind, from, to);
     const auto open = static_cast<std::uint32_t>(steps_.size());
@@ -391,7 +485,7 @@ class slice_lowering {
       last_write_[cell(to, i)] = now;
       if (!no_op_in_place(kind, from, to)) first_reader_[cell(to, i)] = none;
     }
-    ops_.push_back({kind, peer, from, to, first_chunk});
+    ops_.push_back({kind, peer, from, to, first_chunk, stride});
   }
 
   [[nodiscard]] static bool no_op_in_place(op_kind kind, const slice& from, const slice& to) {
@@ -469,6 +563,8 @@ class slice_lowering {
   std::vector<std::uint32_t> waits_, after_;
   std::vector<std::uint32_t> ended_before_;  ///< per step: so many first steps have surely ended when it starts
   std::vector<std::pair<std::uint32_t, std::uint32_t>> sent_;
+  std::vector<std::uint32_t> packed_;  ///< per temporary cell: unit whose input was copied there last
+  std::vector<task> arrived_;          ///< bundles of this round that are to be added
   std::vector<local_step> steps_;
   std::vector<op> ops_;
   std::optional<failure> broken_;

@@ -9,6 +9,7 @@
 #include <vector>
 #include <topocoll/core/ids.hpp>
 #include <topocoll/core/sequence.hpp>
+#include <topocoll/plan/detail/bundles.hpp>
 #include <topocoll/plan/detail/group_actions.hpp>
 #include <topocoll/plan/schedule.hpp>
 #include <topocoll/plan/traffic.hpp>
@@ -101,6 +102,29 @@ template <class = void>
   return rounds;
 }
 
+/// Adds what a member says that it sends in a slice like slice `s`, of which there are `alike`.
+template <class = void>
+void add_moves(const schedule& plan, const unit_weights<>& weights, const stage& st, const group_view& group,
+               std::uint32_t member, std::uint32_t s, std::uint32_t alike, std::vector<traffic_round>& rounds) {
+  const member_actions mine = actions_of(st, group, member, s);
+  rounds.resize(std::max<std::size_t>(rounds.size(), mine.rounds));
+  for (std::size_t j = 0; j < mine.list.size();) {
+    const action& a = mine.list[j];
+    const std::uint32_t together = bundle_at(plan, mine, j).count;
+    std::uint64_t amount = 0;
+    std::uint32_t messages = 0;
+    for (const std::size_t end = j + together; j < end; ++j) {
+      if (!sends(a.what)) continue;
+      amount += weights.of(mine.list[j].lo, mine.list[j].hi);
+      messages += weights.messages(mine.list[j].lo, mine.list[j].hi);
+    }
+    if (together > 1 && weights.even()) messages = 1;
+    if (amount != 0)
+      rounds[a.round].moves.push_back(
+          {group.members[member], group.members[a.peer], amount * alike, messages, way_of(st, group, member, a.peer)});
+  }
+}
+
 /// Any algorithm: what its members say they send.
 template <class = void>
 [[nodiscard]] std::vector<traffic_round> walked_rounds(const schedule& plan, const unit_weights<>& weights,
@@ -109,31 +133,10 @@ template <class = void>
   const std::uint32_t kinds = st.how == algorithm::double_tree && plan.slices > 1 ? 2 : 1;  // slices that differ
   for (std::uint32_t s = 0; s < kinds; ++s) {
     const std::uint32_t alike = kinds == 1 ? plan.slices : (plan.slices + 1 - s) / 2;
-    for (std::uint32_t i = 0; i < group.size(); ++i) {
-      const member_actions mine = actions_of(st, group, i, s);
-      rounds.resize(std::max<std::size_t>(rounds.size(), mine.rounds));
-      for (const action& a : mine.list)
-        if (const std::uint64_t amount = sends(a.what) ? weights.of(a.lo, a.hi) : 0; amount != 0)
-          rounds[a.round].moves.push_back({group.members[i], group.members[a.peer], amount * alike,
-                                           weights.messages(a.lo, a.hi), way_of(st, group, i, a.peer)});
-    }
+    for (std::uint32_t i = 0; i < group.size(); ++i) add_moves(plan, weights, st, group, i, s, alike, rounds);
   }
   std::erase_if(rounds, [](const traffic_round& r) { return r.moves.empty(); });
   return rounds;
-}
-
-template <class = void>
-[[nodiscard]] std::vector<traffic_round> group_rounds(const schedule& plan, const unit_weights<>& weights,
-                                                      const stage& st, const group_view& group) {
-  if (group.size() < 2) return {};
-  if (st.how == algorithm::ring && weights.even()) {
-    if (st.kind == stage_kind::broadcast || st.kind == stage_kind::reduce) return chain_rounds(plan, st, group);
-    bool even = true;
-    for (std::uint32_t j = 0; j < group.size(); ++j)
-      even = even && group.bounds[j + 1] - group.bounds[j] == group.bounds[1] - group.bounds[0];
-    if (even) return ring_rounds(plan, weights, st, group);
-  }
-  return walked_rounds(plan, weights, st, group);
 }
 
 /// One transfer per pair of ranks and way.
@@ -152,6 +155,51 @@ void join_moves(std::vector<transfer>& moves) {
     }
   }
   moves.resize(kept);
+}
+
+/// True when member i is rank i and has unit i.
+template <class = void>
+[[nodiscard]] bool numbered(const group_view& group) {
+  for (std::uint32_t i = 0; i < group.size(); ++i)
+    if (group.members[i].value != i || group.bounds[i] != i) return false;
+  return true;
+}
+
+/// `bruck` and `pat` among all ranks in the order of their numbers: all do the same, each from its own place on.
+template <class = void>
+[[nodiscard]] std::vector<traffic_round> turned_rounds(const schedule& plan, const unit_weights<>& weights,
+                                                       const stage& st, const group_view& group) {
+  std::vector<traffic_round> first;
+  add_moves(plan, weights, st, group, 0, 0, plan.slices, first);
+  const std::uint32_t k = group.size();
+  for (traffic_round& r : first) {
+    join_moves(r.moves);  // one, as all goes to one peer
+    const transfer sent = r.moves.front();
+    for (std::uint32_t i = 1; i < k; ++i) {
+      transfer same = sent;
+      same.from = {i};
+      same.to = {(sent.to.value + i) % k};
+      r.moves.push_back(same);
+    }
+  }
+  return first;
+}
+
+template <class = void>
+[[nodiscard]] std::vector<traffic_round> group_rounds(const schedule& plan, const unit_weights<>& weights,
+                                                      const stage& st, const group_view& group) {
+  if (group.size() < 2) return {};
+  if (st.how == algorithm::ring && weights.even()) {
+    if (st.kind == stage_kind::broadcast || st.kind == stage_kind::reduce) return chain_rounds(plan, st, group);
+    bool even = true;
+    for (std::uint32_t j = 0; j < group.size(); ++j)
+      even = even && group.bounds[j + 1] - group.bounds[j] == group.bounds[1] - group.bounds[0];
+    if (even) return ring_rounds(plan, weights, st, group);
+  }
+  if ((st.how == algorithm::bruck || st.how == algorithm::pat) && weights.even() && plan.order.empty() &&
+      plan.units == plan.ranks && group.size() == plan.ranks && numbered(group))
+    return turned_rounds(plan, weights, st, group);
+  return walked_rounds(plan, weights, st, group);
 }
 
 }  // namespace detail

@@ -117,11 +117,11 @@ class exact_check {
       }
       const op& a = all_[sends[i].rank].ops[sends[i].op];
       const op& b = all_[receives[i].rank].ops[receives[i].op];
-      if (a.from.count != b.to.count || a.chunk != b.chunk)
+      if (a.from.count != b.to.count || a.chunk != b.chunk || a.stride != b.stride)
         return fail(errc::bug, program_view(all_[sends[i].rank]).name_op(sends[i].op) + " sends " +
-                                   std::to_string(a.from.count) + " chunks from " + std::to_string(a.chunk) + ", but " +
+                                   std::to_string(a.from.count) + " chunks from " + first_chunk(a) + ", but " +
                                    program_view(all_[receives[i].rank]).name_op(receives[i].op) + " expects " +
-                                   std::to_string(b.to.count) + " from " + std::to_string(b.chunk));
+                                   std::to_string(b.to.count) + " from " + first_chunk(b));
       const std::uint32_t s = first_op_[sends[i].rank] + sends[i].op, t = first_op_[receives[i].rank] + receives[i].op;
       partner_[s] = t;
       partner_[t] = s;
@@ -324,6 +324,13 @@ class exact_check {
     return check_end();
   }
 
+  /// Name of the first chunk of an operation.
+  [[nodiscard]] static std::string first_chunk(const op& o) {
+    return std::to_string(o.chunk) + (o.stride == 1 ? "" : ", every " + std::to_string(o.stride) + "th");
+  }
+  [[nodiscard]] std::uint32_t per_shard() const {
+    return sharded(all_[0].collective) ? all_[0].chunks / all_[0].ranks : 1;
+  }
   [[nodiscard]] std::string mode() const { return in_place_ ? " (in place)" : ""; }
 
   [[nodiscard]] result<content> read(std::uint32_t r, std::uint32_t o, const slice& s, std::uint32_t c) const {
@@ -332,10 +339,15 @@ class exact_check {
     if (found.set == 0)
       return fail(errc::bug, program_view(all_[r]).name_op(o) + mode() + " reads " +
                                  program_view::name(s.where, s.first + c) + " before anything is written there");
-    if (found.chunk != x.chunk + c && x.kind != op_kind::copy)
+    // In an all_to_all chunks go to other shards: there the names of operations tell sizes only.
+    const std::uint32_t named = x.chunk_at(c, all_[r].chunks);
+    const bool fits = all_[r].collective == collective_kind::all_to_all
+                          ? found.chunk % per_shard() == named % per_shard()
+                          : found.chunk == named;
+    if (!fits)
       return fail(errc::bug, program_view(all_[r]).name_op(o) + mode() + ": " +
                                  program_view::name(s.where, s.first + c) + " holds data of chunk " +
-                                 std::to_string(found.chunk) + " where those of chunk " + std::to_string(x.chunk + c) +
+                                 std::to_string(found.chunk) + " where those of chunk " + std::to_string(named) +
                                  " are meant");
     return found;
   }
@@ -355,7 +367,7 @@ class exact_check {
         if (sum == contribution_sets::overlap)
           return fail(errc::bug, program_view(all_[r]).name_op(o) + mode() + " counts the contribution of rank " +
                                      std::to_string(sets_.common(value->set, other->set)) + " to chunk " +
-                                     std::to_string(x.chunk + c) + " twice");
+                                     std::to_string(x.chunk_at(c, all_[r].chunks)) + " twice");
         value->set = sum;
       }
       memory_[cell(r, x.to.where, x.to.first + c)] = *value;
@@ -365,7 +377,6 @@ class exact_check {
 
   [[nodiscard]] result<void> check_end() {
     const collective_kind kind = all_[0].collective;
-    const std::uint32_t per_shard = sharded(kind) ? all_[0].chunks / all_[0].ranks : 1;
     for (std::uint32_t r = 0; r < all_.size(); ++r)
       for (std::uint32_t c = 0; c < all_[r].chunks; ++c) {
         if (!program_view(all_[r]).exists(buffer::output, c)) continue;
@@ -373,10 +384,12 @@ class exact_check {
         content wanted{0, c};
         switch (kind) {
           case collective_kind::all_gather:
-          case collective_kind::gather: wanted.set = sets_.of(c / per_shard); break;
+          case collective_kind::gather: wanted.set = sets_.of(c / per_shard()); break;
           case collective_kind::scatter:
           case collective_kind::broadcast: wanted.set = sets_.of(all_[0].root.value); break;
-          case collective_kind::all_to_all: wanted = {sets_.of(c / per_shard), r * per_shard + c % per_shard}; break;
+          case collective_kind::all_to_all:
+            wanted = {sets_.of(c / per_shard()), r * per_shard() + c % per_shard()};
+            break;
           case collective_kind::all_reduce:
           case collective_kind::reduce_scatter:
           case collective_kind::reduce: wanted.set = sets_.is_full(found.set) ? found.set : 0; break;

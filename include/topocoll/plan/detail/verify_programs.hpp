@@ -110,8 +110,9 @@ class program_view {
     if (count == 0) return bad("it moves no chunk");
     if (reads && writes && o.from.count != o.to.count)
       return bad("it reads " + std::to_string(o.from.count) + " chunks and writes " + std::to_string(o.to.count));
-    if (count > p_.chunks || o.chunk > p_.chunks - count)
-      return bad("its data would be chunks beyond the last, " + std::to_string(p_.chunks - 1));
+    if (!names_chunks(p_, o, count))
+      return bad("its data would be chunks beyond the last, " + std::to_string(p_.chunks - 1) +
+                 (o.stride == 1 ? "" : ", or not be whole shards in scratch"));
     if (per_shard_ > 1 && o.chunk / per_shard_ != (o.chunk + count - 1) / per_shard_)
       return bad("its chunks lie in two shards, so they are not contiguous in scratch");
     if (writes && o.to.where == buffer::input) return bad("it writes to the input");

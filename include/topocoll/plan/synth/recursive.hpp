@@ -11,6 +11,10 @@ namespace topocoll { inline namespace v0 { namespace plan {
 
 /// Halving and doubling: all_reduce is Rabenseifner's reduce-scatter and all-gather, 2 ceil(log2 n) steps and as few bytes
 /// as a ring; broadcast is a scatter and an all-gather (van de Geijn), reduce is its mirror image.
+///
+/// The all-gather goes to near ranks first, with one part, and sends up to half of the array in its farthest step; the
+/// reduce-scatter is the mirror image. Data that are neighbours stay neighbours, so nothing is copied on the way, and where
+/// boxes hold a power of two of ranks, the near steps stay inside them. Where far links are narrow, see `pat`.
 struct recursive {
   std::uint32_t slices = 1;
 
