@@ -155,12 +155,12 @@ class exact_check {
         const std::uint32_t g = first_step_[r] + s;
         const step& st = all_[r].steps[s];
         rank_of_[g] = r;
-        open[2 * g] = static_cast<std::uint32_t>(st.after.size());
+        open[std::size_t{2} * g] = static_cast<std::uint32_t>(st.after.size());
         open[2 * g + 1] = 1;
         each_message(r, s, [&](std::uint32_t, std::uint32_t) { ++open[2 * g + 1]; });
         if (last[st.channel] != none) {
           next[last[st.channel]] = g;
-          ++open[2 * g];
+          ++open[std::size_t{2} * g];
         }
         last[st.channel] = g;
         for (const std::uint32_t a : st.after) ++first_waiter[first_step_[r] + a + 1];
@@ -205,10 +205,10 @@ class exact_check {
   [[nodiscard]] std::uint32_t blocker(std::uint32_t e) const {
     const std::uint32_t g = e / 2, r = rank_of_[g], s = g - first_step_[r];
     if (e % 2 == 1) {
-      if (open_[2 * g] != 0) return 2 * g;
+      if (open_[std::size_t{2} * g] != 0) return 2 * g;
       std::uint32_t found = none;
       each_message(r, s, [&](std::uint32_t, std::uint32_t other) {
-        if (open_[2 * other] != 0) found = 2 * other;
+        if (open_[std::size_t{2} * other] != 0) found = 2 * other;
       });
       return found;
     }
