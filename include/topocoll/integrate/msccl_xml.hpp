@@ -177,6 +177,18 @@ template <class = void>
   return check_msccl_plan(*plan, options);
 }
 
+namespace detail {
+
+/// The readers' words for the collectives, in the order of `collective_kind`.
+[[nodiscard]] constexpr std::string_view msccl_word(collective_kind k, msccl_reader reader) {
+  constexpr std::string_view words[] = {"allreduce", "allgather", "reducescatter", "broadcast", "reduce", "alltoall",
+                                        "",          ""};
+  if (k == collective_kind::reduce_scatter && reader == msccl_reader::fork) return "reduce_scatter";
+  return words[static_cast<std::size_t>(k)];
+}
+
+}  // namespace detail
+
 }}  // namespace topocoll::v0
 
 #include <topocoll/integrate/detail/msccl_build.hpp>

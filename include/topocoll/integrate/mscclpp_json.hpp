@@ -156,6 +156,16 @@ template <class = void>
 [[nodiscard]] result<mscclpp_proof> check_mscclpp_plan(const mscclpp_plan& plan,
                                                        const mscclpp_check_options& options = {});
 
+namespace detail {
+
+/// MSCCL++'s words for the collectives, in the order of `collective_kind`; it has no reduce.
+[[nodiscard]] constexpr std::string_view mscclpp_word(collective_kind k) {
+  constexpr std::string_view words[] = {"allreduce", "allgather", "reducescatter", "broadcast", "", "alltoall", "", ""};
+  return words[static_cast<std::size_t>(k)];
+}
+
+}  // namespace detail
+
 }}  // namespace topocoll::v0
 
 #include <topocoll/integrate/detail/mscclpp_build.hpp>

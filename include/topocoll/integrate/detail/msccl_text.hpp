@@ -17,14 +17,6 @@
 namespace topocoll { inline namespace v0 {
 namespace detail {
 
-/// The readers' words for the collectives, in the order of `collective_kind`.
-[[nodiscard]] constexpr std::string_view msccl_word(collective_kind k, msccl_reader reader) {
-  constexpr std::string_view words[] = {"allreduce", "allgather", "reducescatter", "broadcast", "reduce", "alltoall",
-                                        "",          ""};
-  if (k == collective_kind::reduce_scatter && reader == msccl_reader::fork) return "reduce_scatter";
-  return words[static_cast<std::size_t>(k)];
-}
-
 /// A whole number from `least` to `most`.
 [[nodiscard]] inline std::int64_t msccl_number(xml_attributes& a, std::string_view name, std::int64_t least,
                                                std::int64_t most) {

@@ -15,11 +15,6 @@
 namespace topocoll { inline namespace v0 {
 namespace detail {
 
-/// MSCCL++'s words for the collectives, in the order of `collective_kind`; it has no reduce.
-[[nodiscard]] constexpr std::string_view mscclpp_word(collective_kind k) {
-  constexpr std::string_view words[] = {"allreduce", "allgather", "reducescatter", "broadcast", "", "alltoall", "", ""};
-  return words[static_cast<std::size_t>(k)];
-}
 [[nodiscard]] constexpr const char* word_of(mscclpp_channel c) {
   return c == mscclpp_channel::port ? "port" : "memory";
 }
