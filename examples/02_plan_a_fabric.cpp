@@ -41,16 +41,16 @@ int main() {
 }
 
 // Printed by version 0.1.0:
-// 64 KiB: no plan can beat 9.70 us
-//   doubling                         34.4 us
-//   hierarchical (direct, recursive) 38.9 us
-//   ring                             802 us
-// 16 MiB: no plan can beat 119 us
-//   hierarchical (ring)              252 us
-//   ring                             2.84 ms
-//   doubling                         3.19 ms
+// 64 KiB: no plan can beat 14.4 us
+//   doubling                         44.1 us
+//   hierarchical (direct, recursive) 51.1 us
+//   ring                             1.21 ms
+// 16 MiB: no plan can beat 127 us
+//   hierarchical (ring)              256 us
+//   doubling                         3.17 ms
+//   ring                             3.24 ms
 // 1 GiB: no plan can beat 7.22 ms
-//   hierarchical (ring)              8.35 ms
+//   hierarchical (ring)              7.74 ms
 //   ring                             132 ms
-//   doubling                         202 ms
+//   doubling                         198 ms
 // because each byte crosses 14 times between 8 sets (2 hosts (node0 and node1), and so on); 2085 GB/s leave them together

@@ -114,13 +114,13 @@ TEST(export_command, chooses_a_plan_and_proves_it) {
 TEST(export_command, takes_the_next_plan_where_the_format_cannot_hold_the_cheapest) {
   // The cheapest plans of an all-gather over this fabric are packed trees with tens of thousands of chunks.
   const answer a = run("export", {"--format", "msccl-xml", "--fabric", "dgx-a100:nodes=2,leaves=8", "--collective",
-                                  "all_gather", "--size", "32M"});
+                                  "all_gather", "--size", "256M"});
   ASSERT_EQ(a.code, 0) << a.err;
   const auto root = io::parse_xml(a.out, "out");
   ASSERT_TRUE(root);
   EXPECT_NE(a.err.find("the format cannot hold the cheapest plan; this one is"), std::string::npos) << a.err;
   const answer json = run("export", {"--format", "msccl-xml", "--fabric", "dgx-a100:nodes=2,leaves=8", "--collective",
-                                     "all_gather", "--size", "32M", "--algorithm", "packed"});
+                                     "all_gather", "--size", "256M", "--algorithm", "packed"});
   EXPECT_EQ(json.code, 2);  // who asks for a planner gets its plan or nothing
   EXPECT_EQ(json.out, "");
   EXPECT_NE(json.err.find("MSCCL takes 32767"), std::string::npos) << json.err;

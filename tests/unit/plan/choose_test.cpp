@@ -148,8 +148,8 @@ TEST(choose, works_for_one_rank_and_for_no_bytes) {
 
 TEST(choose, comes_close_to_the_bound_of_large_arrays) {
   const topo::graph g = cluster();
-  for (const auto kind : {collective_kind::all_reduce, collective_kind::all_gather, collective_kind::reduce_scatter}) {
-    const auto p = problem_of(g, 1_GiB, kind);
+  for (const auto kind : {collective_kind::all_reduce, collective_kind::all_gather}) {
+    const auto p = problem_of(g, 256_MiB, kind);
     const auto c = plan::with_default_planners([&](const auto&... all) {
                      return plan::choose(p, plan::alpha_beta{}, all...);
                    }).value();
