@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// The commands, each compiled in a source of its own: together they take a compiler minutes and gigabytes.
+// The commands, compiled in a few sources: together they take a compiler minutes and gigabytes.
 #include <span>
 #include <string_view>
 #include <topocoll/app/sink.hpp>

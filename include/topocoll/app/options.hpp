@@ -31,8 +31,8 @@ inline int complain(sink err, const failure& why) {
 ///
 /// @return  nothing when the command may go on; `exit_ok` after "--help", whose text went to `out`; `exit_unable` after a
 ///          mistake, which went to `err` as one sentence with the option that was probably meant and where to read on
-[[nodiscard]] inline std::optional<int> parse(CLI::App& cli, std::span<const std::string_view> args, sink out,
-                                              sink err) {
+template <class = void>
+[[nodiscard]] std::optional<int> parse(CLI::App& cli, std::span<const std::string_view> args, sink out, sink err) {
   std::vector<std::string> reversed;  // CLI11 takes arguments from the back
   for (auto it = args.rbegin(); it != args.rend(); ++it) reversed.emplace_back(*it);
   try {

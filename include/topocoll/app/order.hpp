@@ -11,7 +11,7 @@
 #include <vector>
 #include <topocoll/app/options.hpp>
 #include <topocoll/app/sink.hpp>
-#include <topocoll/app/topo.hpp>
+#include <topocoll/app/topology_input.hpp>
 #include <topocoll/core/result.hpp>
 #include <topocoll/core/sequence.hpp>
 #include <topocoll/integrate/rank_order.hpp>

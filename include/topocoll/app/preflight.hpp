@@ -13,7 +13,7 @@
 #include <topocoll/app/detail/clock_text.hpp>
 #include <topocoll/app/options.hpp>
 #include <topocoll/app/sink.hpp>
-#include <topocoll/app/topo.hpp>
+#include <topocoll/app/topology_input.hpp>
 #include <topocoll/core/units_text.hpp>
 #include <topocoll/io/file.hpp>
 #include <topocoll/io/json.hpp>

@@ -11,7 +11,7 @@
 #include <topocoll/app/detail/gpu_links_table.hpp>
 #include <topocoll/app/options.hpp>
 #include <topocoll/app/sink.hpp>
-#include <topocoll/app/topo.hpp>
+#include <topocoll/app/topology_input.hpp>
 #include <topocoll/core/finding.hpp>
 #include <topocoll/discover/generate/faults.hpp>
 #include <topocoll/io/json.hpp>

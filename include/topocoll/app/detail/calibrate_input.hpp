@@ -11,7 +11,7 @@
 #include <vector>
 #include <topocoll/app/detail/measurement_table.hpp>
 #include <topocoll/app/plan.hpp>
-#include <topocoll/app/topo.hpp>
+#include <topocoll/app/topology_input.hpp>
 #include <topocoll/core/result.hpp>
 #include <topocoll/io/file.hpp>
 #include <topocoll/io/json.hpp>

@@ -6,8 +6,10 @@
 #include <string>
 #include <utility>
 #include <vector>
-#include <topocoll/app/plan.hpp>
-#include <topocoll/app/topo.hpp>
+#include <topocoll/app/detail/plan_input.hpp>
+#include <topocoll/app/plan_search.hpp>
+#include <topocoll/app/rank_placement.hpp>
+#include <topocoll/app/topology_input.hpp>
 #include <topocoll/core/finding.hpp>
 #include <topocoll/core/result.hpp>
 #include <topocoll/core/sequence.hpp>
@@ -16,7 +18,6 @@
 #include <topocoll/io/json.hpp>
 #include <topocoll/plan/choose.hpp>
 #include <topocoll/plan/codec.hpp>
-#include <topocoll/plan/planners.hpp>
 
 namespace topocoll { inline namespace v0 { namespace app { namespace detail {
 
@@ -118,12 +119,10 @@ struct export_report {
     const bool on_gpus = subject.graph->at(subject.problem.ranks[0]).kind == topo::node_kind::gpu;
     const auto links = prices_of(o.model, on_gpus);
     if (!links) return links.error();
-    plan::simulator<plan::alpha_beta> prices(*subject.graph, links->links);
+    plan_simulator prices(*subject.graph, links->links);
     plan::choose_options options;
     options.only = o.algorithm;
-    auto made = plan::with_planners_for(subject.problem.rank_count(), [&](const auto&... planners) {
-      return plan::choose(prices, subject.problem, options, planners...);
-    });
+    auto made = choose_plan(prices, subject.problem, options);
     if (!made) return std::move(made).error();
     subject.schedule = made->best();
     if (o.algorithm.empty()) subject.others = others_of(*made);

@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 #include <vector>
 #include <topocoll/app/sink.hpp>
-#include <topocoll/app/topo.hpp>
+#include <topocoll/app/topology_input.hpp>
 #include <topocoll/core/finding.hpp>
 #include <topocoll/core/result.hpp>
 #include <topocoll/discover/generate/model.hpp>

@@ -8,8 +8,9 @@
 #include <vector>
 #include <topocoll/app/detail/plan_change_report.hpp>
 #include <topocoll/app/detail/plan_input.hpp>
+#include <topocoll/app/plan_search.hpp>
 #include <topocoll/app/sink.hpp>
-#include <topocoll/app/topo.hpp>
+#include <topocoll/app/topology_input.hpp>
 #include <topocoll/core/result.hpp>
 #include <topocoll/io/file.hpp>
 #include <topocoll/io/json.hpp>
@@ -21,7 +22,6 @@
 #include <topocoll/plan/pareto.hpp>
 #include <topocoll/plan/pareto_codec.hpp>
 #include <topocoll/plan/plan_origin.hpp>
-#include <topocoll/plan/planners.hpp>
 
 namespace topocoll { inline namespace v0 { namespace app { namespace detail {
 
@@ -69,72 +69,69 @@ struct plan_reply {
 
   const auto model = prices_of(o.model, g->at(p.ranks[0]).kind == topo::node_kind::gpu);
   if (!model) return model.error();
-  plan::simulator<plan::alpha_beta> prices(*g, model->links);
+  plan_simulator prices(*g, model->links);
   plan::choose_options options;
   options.only = o.algorithm;
-  return plan::with_planners_for(p.rank_count(), [&](const auto&... planners) -> result<plan_reply> {
-    auto made = plan::choose(prices, p, options, planners...);
-    if (!made) return made.error();
-    constexpr std::uint32_t quick = 4096;  // ranks for which a map of sizes is drawn without being asked
-    if (!sizes && o.pareto)
-      sizes = size_span{{8}, {std::uint64_t{4} << 30U}};
-    else if (!sizes && p.rank_count() > 1 &&
-             (!o.chart.empty() || (o.explains() && !o.brief && p.rank_count() <= quick)))
-      sizes = size_span{{std::uint64_t{1} << 10U}, {std::uint64_t{1} << 30U}};
-    plan::size_map map;
-    std::optional<plan::pareto_list> list;
-    if (o.pareto) {
-      auto found = plan::pareto(prices, p, made->limit, sizes->first, sizes->last, options, planners...);
-      if (!found) return found.error();
-      list = std::move(*found);
-      map = list->map;
-    } else if (sizes) {
-      auto found = plan::winners(prices, p, made->limit, sizes->first, sizes->last, options, planners...);
-      if (!found) return found.error();
-      map = std::move(*found);
-    }
-    std::optional<plan::explanation> why;
-    if (o.json || o.explains() || !o.chart.empty()) {
-      plan::explain_options how;
-      how.constants = model->library;
-      auto explained = plan::explain(prices, p, *made, std::move(map), how);
-      if (!explained) return explained.error();
-      why = std::move(*explained);
-    }
-    std::optional<plan_change_report> change;
-    if (before) {
-      auto compared = report_change(prices, p, *made, o.previous, std::move(*before), o.gain / 100, options.proof);
-      if (!compared) return compared.error();
-      change = std::move(*compared);
-    }
-    // Everything is made before anything is written.
-    std::vector<plan_file> files;
-    if (!o.output.empty()) {
-      const plan::plan_origin origin = plan::origin_of(p, made->best(), made->price().time);
-      files.push_back({o.output, plan::to_json(made->best(), origin)});
-    }
-    if (!o.svg.empty()) files.push_back({o.svg, plan::overlay_svg(p, made->best(), made->price(), prices.cost())});
-    if (!o.chart.empty()) {
-      const auto chart = plan::busbw_chart_of(p, *why, model->library);
-      if (!chart) return chart.error();
-      files.push_back({o.chart, plan::to_svg(*chart)});
-    }
-    plan_reply reply;
-    if (change && change->replaces()) reply.code = exit_problem;
-    if (o.json) {
-      io::json all = plan::to_json_value(*why);
-      if (change) all["previous"] = to_json_value(*change, p);
-      if (list) all["pareto"] = plan::to_json_value(*list);
-      reply.text = io::to_text(all);
-    } else {
-      const auto add = [&](const std::string& block) { reply.text += (reply.text.empty() ? "" : "\n") + block; };
-      if (change) add(to_text(*change, p, *made));
-      if (o.explains()) add(plan::to_text(*why, o.brief));
-      if (list) add(plan::to_text(*list));
-    }
-    if (const auto written = write_all(files); !written) return written.error();
-    return reply;
-  });
+  auto made = choose_plan(prices, p, options);
+  if (!made) return made.error();
+  constexpr std::uint32_t quick = 4096;  // ranks for which a map of sizes is drawn without being asked
+  if (!sizes && o.pareto)
+    sizes = size_span{{8}, {std::uint64_t{4} << 30U}};
+  else if (!sizes && p.rank_count() > 1 && (!o.chart.empty() || (o.explains() && !o.brief && p.rank_count() <= quick)))
+    sizes = size_span{{std::uint64_t{1} << 10U}, {std::uint64_t{1} << 30U}};
+  plan::size_map map;
+  std::optional<plan::pareto_list> list;
+  if (o.pareto) {
+    auto found = pareto_plans(prices, p, made->limit, sizes->first, sizes->last, options);
+    if (!found) return found.error();
+    list = std::move(*found);
+    map = list->map;
+  } else if (sizes) {
+    auto found = winners_by_size(prices, p, made->limit, sizes->first, sizes->last, options);
+    if (!found) return found.error();
+    map = std::move(*found);
+  }
+  std::optional<plan::explanation> why;
+  if (o.json || o.explains() || !o.chart.empty()) {
+    plan::explain_options how;
+    how.constants = model->library;
+    auto explained = plan::explain(prices, p, *made, std::move(map), how);
+    if (!explained) return explained.error();
+    why = std::move(*explained);
+  }
+  std::optional<plan_change_report> change;
+  if (before) {
+    auto compared = report_change(prices, p, *made, o.previous, std::move(*before), o.gain / 100, options.proof);
+    if (!compared) return compared.error();
+    change = std::move(*compared);
+  }
+  // Everything is made before anything is written.
+  std::vector<plan_file> files;
+  if (!o.output.empty()) {
+    const plan::plan_origin origin = plan::origin_of(p, made->best(), made->price().time);
+    files.push_back({o.output, plan::to_json(made->best(), origin)});
+  }
+  if (!o.svg.empty()) files.push_back({o.svg, plan::overlay_svg(p, made->best(), made->price(), prices.cost())});
+  if (!o.chart.empty()) {
+    const auto chart = plan::busbw_chart_of(p, *why, model->library);
+    if (!chart) return chart.error();
+    files.push_back({o.chart, plan::to_svg(*chart)});
+  }
+  plan_reply reply;
+  if (change && change->replaces()) reply.code = exit_problem;
+  if (o.json) {
+    io::json all = plan::to_json_value(*why);
+    if (change) all["previous"] = to_json_value(*change, p);
+    if (list) all["pareto"] = plan::to_json_value(*list);
+    reply.text = io::to_text(all);
+  } else {
+    const auto add = [&](const std::string& block) { reply.text += (reply.text.empty() ? "" : "\n") + block; };
+    if (change) add(to_text(*change, p, *made));
+    if (o.explains()) add(plan::to_text(*why, o.brief));
+    if (list) add(plan::to_text(*list));
+  }
+  if (const auto written = write_all(files); !written) return written.error();
+  return reply;
 }
 
 }}}}  // namespace topocoll::v0::app::detail

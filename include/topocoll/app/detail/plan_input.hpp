@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 #include <topocoll/app/rank_placement.hpp>
-#include <topocoll/app/topo.hpp>
+#include <topocoll/app/topology_input.hpp>
 #include <topocoll/core/result.hpp>
 #include <topocoll/core/units_text.hpp>
 #include <topocoll/io/file.hpp>
