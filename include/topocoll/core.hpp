@@ -3,6 +3,7 @@
 // All of core/ that needs no optional library: numbers with units, ids, results, findings, deadlines.
 // Written by tests/lint/umbrellas.py.
 #include <topocoll/core/deadline.hpp>
+#include <topocoll/core/exact_number.hpp>
 #include <topocoll/core/finding.hpp>
 #include <topocoll/core/ids.hpp>
 #include <topocoll/core/rational.hpp>

@@ -43,7 +43,8 @@ namespace detail {
 }  // namespace detail
 
 inline result<std::vector<node_id>> place_ranks(const topo::graph& g, const rank_placement& wish) {
-  if (wish.ranks && *wish.ranks == 0) return fail(errc::invalid_argument, "a plan needs at least one rank");
+  if (wish.ranks && *wish.ranks == 0)
+    return fail(errc::invalid_argument, "a plan needs at least one rank", "give --ranks a number above 0");
   std::optional<rank_order> order;
   if (!wish.order.empty()) {
     const auto named = detail::order_of(wish.order);
@@ -53,14 +54,17 @@ inline result<std::vector<node_id>> place_ranks(const topo::graph& g, const rank
   std::vector<node_id> gpus = order ? ranks_in_order(g, *order) : ranks_in_order(g);
   if (!gpus.empty()) {
     if (wish.ranks && *wish.ranks > gpus.size())
-      return fail(errc::invalid_argument, std::to_string(*wish.ranks) + " ranks were asked for, but there are only " +
-                                              std::to_string(gpus.size()) + " GPUs");
+      return fail(errc::invalid_argument,
+                  std::to_string(*wish.ranks) + " ranks were asked for, but there are only " +
+                      std::to_string(gpus.size()) + " GPUs",
+                  "ask for fewer --ranks");
     if (wish.ranks) gpus.resize(*wish.ranks);
     return gpus;
   }
   const std::vector<node_id> domains = g.all(topo::node_kind::cpu);
   if (domains.empty())
-    return fail(errc::not_found, "the topology has neither GPUs nor NUMA domains that ranks could sit on");
+    return fail(errc::not_found, "the topology has neither GPUs nor NUMA domains that ranks could sit on",
+                "give a topology of hosts: one of switches alone says nothing about ranks");
   const std::uint64_t n = wish.ranks.value_or(4);
   std::vector<node_id> seats;
   for (std::uint64_t r = 0; r < n; ++r) seats.push_back(domains[r * domains.size() / n]);

@@ -43,8 +43,8 @@ struct choice {
 struct choose_options {
   /// Name of the planner whose plan must be taken, whatever it costs; the others are still tried and listed. Empty: any.
   std::string only;
-  /// Set the number of slices of every plan to the one with the best price (1, 2, 4 or max_slices), whatever its planner
-  /// took; plans of double trees keep theirs.
+  /// Set the number of slices of every plan to the one with the best price (1 or one of `slice_counts`), whatever its
+  /// planner took; of `bruck` and `pat`, which travel in bundles, one.
   bool cut = true;
   bool prove = true;  ///< `verify` the plan before it is chosen; the next one is taken when it fails
   verify_options proof{.exact_messages = 50'000};  ///< an exact proof of so many takes a fraction of a second

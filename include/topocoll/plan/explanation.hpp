@@ -55,22 +55,39 @@ struct size_range {
 
 /// What one plan takes at any size, cut into as many slices as are best for that size.
 struct plan_curve {
-  /// One number of slices: what does not depend on the size, and what each byte of it adds.
+  /// What does not depend on the size, and what each byte of it adds.
   struct slope {
     seconds fixed{};
     double per_byte = 0;
+
+    [[nodiscard]] double at(double size) const { return fixed.value + per_byte * size; }
+  };
+  /// One number of slices: the steepest of what may hold it up counts.
+  struct cut {
+    std::uint32_t slices = 1;
+    std::vector<slope> slopes;
+
+    /// Slope that takes longest at a size. Precondition: there are some.
+    [[nodiscard]] const slope& steepest(double size) const {
+      const slope* most = &slopes.front();
+      for (const slope& s : slopes)
+        if (s.at(size) > most->at(size)) most = &s;
+      return *most;
+    }
   };
   std::string name;
-  std::vector<slope> slopes;
+  std::vector<cut> cuts;
 
-  /// Cost: O(slopes). Precondition: there are some.
+  /// Line on which the curve lies at a size. Cost: O(slopes of all cuts). Precondition: there are some.
+  [[nodiscard]] const slope& line_at(double size) const {
+    const slope* least = &cuts.front().steepest(size);
+    for (const cut& c : cuts)
+      if (const slope& other = c.steepest(size); other.at(size) < least->at(size)) least = &other;
+    return *least;
+  }
   [[nodiscard]] seconds at(bytes size) const {
-    double least = 0;
-    for (std::size_t i = 0; i < slopes.size(); ++i) {
-      const double time = slopes[i].fixed.value + slopes[i].per_byte * static_cast<double>(size.value);
-      least = i == 0 || time < least ? time : least;
-    }
-    return {least};
+    const auto amount = static_cast<double>(size.value);
+    return {line_at(amount).at(amount)};
   }
 };
 

@@ -23,8 +23,8 @@ struct pareto_line {
   double seconds_per_byte = 0;
   std::uint32_t fewest_rounds = 0, most_rounds = 0;  ///< at the ends of the ranges in `wins`
   std::vector<size_range> wins;                      ///< ascending; more than one where another plan lies between
-  bool proved = false;                               ///< every plan of the name that won at a size that was asked for
-  std::string unproved;                              ///< why not, when proofs were asked for
+  bool proved = false;   ///< every plan of the name that won at a size that was asked for, each in the fewest slices
+  std::string unproved;  ///< why not, when proofs were asked for
 };
 
 /// A plan that is nowhere the cheapest, or a planner without one.

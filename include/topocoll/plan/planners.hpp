@@ -23,7 +23,8 @@ decltype(auto) with_default_planners(Use use) {
   return use(hierarchical{}, hierarchical{.in_box = a::direct, .on_rail = a::direct, .across = a::direct},
              hierarchical{.in_box = a::direct, .on_rail = a::recursive, .across = a::recursive},
              hierarchical{.in_box = a::ring, .on_rail = a::recursive, .across = a::recursive},
-             hierarchical{.in_box = a::ring, .on_rail = a::ring, .across = a::ring}, packed{},
+             hierarchical{.in_box = a::ring, .on_rail = a::ring, .across = a::ring},
+             hierarchical{.in_box = a::direct, .on_rail = a::double_tree, .across = a::double_tree}, packed{},
              ring{.order = ring_order::hardware}, binary_tree{}, binomial_tree{}, recursive{}, recursive_doubling{},
              pat{}, direct{}, bruck{}, one_shot{}, ring{});
 }

@@ -188,6 +188,25 @@ inline constexpr std::uint32_t slice_counts[] = {2, 4, 8, 16, 32, max_slices};
 /// Transports offer a few channels.
 inline constexpr std::uint32_t max_channels = 8;
 
+/// Slices that go through a stage at the same time: each step waits for the same step of so many slices before. If all
+/// went at once they would share the links of a stage and end together, and no stage would overlap the next; if one did,
+/// every latency would be waited for. Trees from or to one root are as fast as its links: two slices at once would only slow
+/// each other down, and what lies deep in the tree most.
+template <class = void>
+[[nodiscard]] std::uint32_t slices_at_once(const stage& st) {
+  if (st.how != algorithm::packed) return 2;
+  for (std::size_t g = 1; g < st.group_count(); ++g)
+    if (st.group(g).members[0] != st.group(0).members[0]) return 2;
+  return 1;
+}
+/// Slices that take different ways and belong together: two where double trees are, whose slices take them in turn.
+template <class = void>
+[[nodiscard]] std::uint32_t slice_kinds(const schedule& plan) {
+  for (const stage& st : plan.stages)
+    if (st.how == algorithm::double_tree) return 2;
+  return 1;
+}
+
 /// Chunk of the whole array that is unit `u` of slice `s`.
 ///
 /// Slices of a whole buffer follow each other; shards are cut into slices one by one, because every shard has its own

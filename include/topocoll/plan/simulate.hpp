@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // What a schedule costs on a graph: its traffic put on the links, round by round, and priced.
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -12,6 +13,7 @@
 #include <topocoll/plan/cost.hpp>
 #include <topocoll/plan/detail/routes.hpp>
 #include <topocoll/plan/problem.hpp>
+#include <topocoll/plan/schedule.hpp>
 #include <topocoll/plan/traffic.hpp>
 
 namespace topocoll { inline namespace v0 { namespace plan {
@@ -55,19 +57,26 @@ struct stage_time {
   std::optional<link_id> limit;  ///< link that set the pace of most of `transfer`; empty when reduction did
 };
 
+/// A slice follows another no sooner than after `wait` + its part of `busy`: a rank posts its messages, a step of the plan
+/// waits until the same step of a slice before is through.
+struct slice_hold {
+  seconds wait{};
+  seconds busy{};  ///< of all slices together, at the size that was priced
+};
+
 /// The price of one schedule for one size.
 struct simulation {
   seconds time{};
   seconds launch{};   ///< part of `time`: once per collective
   seconds latency{};  ///< part of `time`: of all rounds
-  seconds posting{};  ///< part of `time`: further slices
-  /// What each further slice adds: its messages are posted; and as slices go through a round one after the other, the
-  /// latency of the slowest round is waited for where no other rounds keep the busiest link busy meanwhile.
-  seconds per_slice{};
+  seconds posting{};  ///< part of `time`: what further slices wait for, beside the busiest link; see `simulator`
+  /// What can hold slices up longer than the busiest link does, the longest wait first.
+  std::vector<slice_hold> holds;
   /// Rest of `time`: the busiest link when stages overlap perfectly, and what is left for want of slices.
   seconds busiest{};
   seconds unhidden{};
   std::uint32_t slices = 1;
+  std::uint32_t together = 1;  ///< slices that count as one: of a double tree two
   std::uint32_t rounds = 0;
   std::vector<stage_time> stages;
   std::vector<bytes> loads;               ///< per link of the graph, rounded up
@@ -77,20 +86,35 @@ struct simulation {
   std::vector<std::string> notes;  ///< what was not priced, and why
   bytes size{};                    ///< of the whole array, as in the problem
 
-  /// The same plan cut into another number of slices. Wrong for plans whose slices take different ways (double trees).
+  /// The same plan cut into another number of slices. Precondition: a multiple of `together`.
   void cut_into(std::uint32_t other) {
     unhidden = unhidden * (static_cast<double>(slices) / other);
     slices = other;
-    posting = per_slice * static_cast<double>(other - 1);
+    posting = held(1);
     time = launch + latency + posting + busiest + unhidden;
     share = time.value > 0 ? busiest / time : 0;
   }
 
-  /// Time for another size, with the same plan: latency stays, everything else is proportional. Cost: O(1).
+  /// Time for another size, with the same plan: latency stays, what links carry is proportional. Cost: O(holds).
   [[nodiscard]] seconds at(bytes other) const {
     if (size.value == 0) return time;
     const double factor = other / size;
-    return launch + latency + posting + (busiest + unhidden) * factor;
+    return launch + latency + held(factor) + (busiest + unhidden) * factor;
+  }
+
+  /// `posting` for `factor` times the size.
+  [[nodiscard]] seconds held(double factor) const {
+    const double parts = std::max(slices / together, 1U), channels = max_channels / together;
+    double longest = 0;
+    for (const slice_hold& h : holds)
+      longest = std::max(longest, h.wait.value - factor * (busiest - h.busy).value / parts);
+    longest *= parts - 1;
+    if (parts > channels) {
+      const seconds one = latency + (busiest * (1 / parts) + unhidden) * factor,
+                    hidden = busiest * ((parts - 1) / parts);
+      longest = std::max(longest, (one * (parts / channels - 1)).value - factor * hidden.value);
+    }
+    return {longest};
   }
 };
 
@@ -99,8 +123,10 @@ struct workload {
   std::vector<traffic_round> rounds;
   std::uint64_t chunks = 1;  ///< in which `transfer::chunks` counts
   std::uint32_t slices = 1;
-  std::vector<double> reduced{};  ///< per stage: share of what a rank receives that it must reduce
-  std::vector<way> ways{};        ///< that `transfer::way` counts, from 1
+  std::vector<double> reduced{};         ///< per stage: share of what a rank receives that it must reduce
+  std::vector<std::uint32_t> at_once{};  ///< per stage: `slices_at_once`; empty: one everywhere
+  std::uint32_t together = 1;            ///< `slice_kinds`
+  std::vector<way> ways{};               ///< that `transfer::way` counts, from 1
 };
 
 /// Prices schedules on one graph; keeps what it learns about routes, so use one for many schedules.
@@ -108,8 +134,11 @@ struct workload {
 /// The model. A transfer takes the routes of `detail::router`, split as an ideal ECMP splits; ranks of one NUMA domain
 /// hand data over through its memory. A round takes max over links of load / rate, or the reduction of the busiest rank
 /// if that is longer, plus the longest latency of its transfers and `post()` for each further message of a rank. With
-/// c slices, stages overlap: T = launch + sum of latencies + B + (sum of round times - B) / c + (c - 1) `per_slice`, where
-/// B is the busiest link over the whole plan; so T is never below B, nor below a bound on the graph.
+/// c slices, stages overlap: the first goes through all rounds, and each further one follows after the longest of: B / c,
+/// where B is the busiest link over the whole plan; the posts of the rank with the most messages in a slice; the latency
+/// and 1/c of the time of any round, as steps of `slices_at_once` slices are under way at the same time. Nor are more than
+/// `max_channels` slices, as those of one channel go through the whole plan one after the other. Thus
+/// T = launch + sum of latencies + (sum of round times) / c + (c - 1) times that, never below B, nor a bound on the graph.
 /// Not modelled: hash collisions of ECMP, protocol thresholds, reduction in switches, other traffic.
 /// Source of the overlap term: pipelining of stages in c pieces, as in van de Geijn, "On global combine operations", 1994.
 template <CostModel M>

@@ -29,11 +29,12 @@ struct verify_options {
   std::uint64_t exact_messages = 2'000'000;
 };
 
-/// Proves a schedule: lowers it for every rank and verifies the programs, or, above `exact_messages`, goes by stage.
+/// Proves a schedule: lowers it for every rank and verifies the programs. Above `exact_messages` it does so with four of the
+/// slices, which have data of their own and are lowered alike; where that is still too much, it goes by stage.
 ///
 /// By stage: every distinct shape of a group (kind, algorithm, sizes of its parts) is lowered alone and proved exactly;
 /// then the stages are composed, rank by rank and unit by unit, on the sets of ranks whose contributions a rank holds;
-/// then every rank's program is checked alone for order between stages. What this takes on trust is that groups of equal
+/// then the programs of up to 1,024 ranks are checked, each alone, for order between stages, again with four slices. What this takes on trust is that groups of equal
 /// shape are lowered alike, which the tests check against exact proofs.
 /// @return as above; `unsupported` when one group alone is too large for an exact proof
 template <class = void>

@@ -107,7 +107,7 @@ TEST(busbw_chart, refuses_what_it_cannot_draw) {
   e.ranks = 8;
   EXPECT_FALSE(plan::busbw_chart_of(p, e));
   e.sizes.push_back({1_KiB, 1_KiB, "ring", {1}, {1}, {1}, {1}});
-  e.curves.push_back({"ring", {{{1}, 0}}});
+  e.curves.push_back({"ring", {{1, {{{1}, 0}}}}});
   EXPECT_FALSE(plan::busbw_chart_of(p, e));
   e.sizes[0].last = 2_KiB;
   EXPECT_TRUE(plan::busbw_chart_of(p, e));

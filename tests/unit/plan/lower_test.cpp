@@ -100,12 +100,12 @@ TEST(lower, of_one_rank_only_copies) {
   }
 }
 
-TEST(lower, puts_slices_on_channels_in_turn_and_lets_each_follow_the_one_before) {
+TEST(lower, puts_slices_on_channels_in_turn_and_lets_each_follow_the_one_before_the_last) {
   for (const algorithm how : {algorithm::ring, algorithm::direct, algorithm::double_tree})
     for (const std::uint32_t slices : {1U, 3U, 19U}) {
       const program p = lower(flat(collective_kind::all_reduce, 5, how, {.slices = slices}), {2}).value();
       EXPECT_EQ(p.channels, std::min(slices, max_channels));
-      const std::uint32_t units = p.chunks / slices, lag = how == algorithm::double_tree ? 2 : 1;
+      const std::uint32_t units = p.chunks / slices, lag = 2;
       std::vector<std::vector<std::uint32_t>> of_slice(slices);
       for (std::uint32_t i = 0; i < p.steps.size(); ++i) {
         const step& st = p.steps[i];
@@ -124,6 +124,44 @@ TEST(lower, puts_slices_on_channels_in_turn_and_lets_each_follow_the_one_before)
         of_slice[s].push_back(i);
       }
     }
+}
+
+TEST(lower, lets_one_slice_at_a_time_into_trees_of_one_root_and_two_into_trees_of_several) {
+  const auto tree = [](std::initializer_list<std::uint32_t> roots, collective_kind c, stage_kind kind) {
+    schedule plan;
+    plan.collective = c;
+    plan.ranks = 4;
+    plan.units = 4;
+    plan.slices = 4;
+    stage st;
+    st.kind = kind;
+    st.how = algorithm::packed;
+    std::uint32_t at = 0;
+    for (const std::uint32_t root : roots) {
+      std::vector<rank_id> members;
+      for (std::uint32_t i = 0; i < 4; ++i) members.push_back({(root + i) % 4});
+      st.add_tree(members, std::vector<std::uint32_t>{0, 0, 1, 2}, at,
+                  at + static_cast<std::uint32_t>(4 / roots.size()));
+      at += static_cast<std::uint32_t>(4 / roots.size());
+    }
+    plan.stages.push_back(std::move(st));
+    return plan;
+  };
+  EXPECT_EQ(slices_at_once(tree({0}, collective_kind::broadcast, stage_kind::broadcast).stages[0]), 1U);
+  EXPECT_EQ(slices_at_once(tree({0, 1, 2, 3}, collective_kind::all_gather, stage_kind::broadcast).stages[0]), 2U);
+  const schedule plan = tree({0}, collective_kind::broadcast, stage_kind::broadcast);
+  const program p = lower(plan, {0}).value();
+  std::size_t waits = 0;  // for another slice
+  for (const step& st : p.steps) {
+    const std::uint32_t s = p.ops[st.first_op].chunk / plan.units;
+    for (const std::uint32_t a : st.after) {
+      const std::uint32_t other = p.ops[p.steps[a].first_op].chunk / plan.units;
+      if (other == s) continue;
+      EXPECT_EQ(other, s - 1);
+      ++waits;
+    }
+  }
+  EXPECT_GE(waits, 3U);
 }
 
 TEST(lower, lets_a_slice_enter_a_stage_while_the_next_is_in_the_stage_before) {

@@ -261,9 +261,12 @@ TEST(pareto, has_one_of_two_plans_that_cost_the_same) {
 }
 
 TEST(never_slower, sees_what_happens_between_the_ends_of_a_range) {
-  // At both ends a is as good, from 47.5 to 310 it is not: there b has a line that is best.
-  const plan::plan_curve a{"a", {{seconds{1}, 1}, {seconds{51}, 0.5}}};
-  const plan::plan_curve b{"b", {{seconds{1}, 1}, {seconds{20}, 0.6}, {seconds{51}, 0.5}}};
+  // At both ends a is as good, from 47.5 to 310 it is not: there b has a cut that is best.
+  const auto straight = [](double fixed, double per_byte) {
+    return plan::plan_curve::cut{1, {{seconds{fixed}, per_byte}}};
+  };
+  const plan::plan_curve a{"a", {straight(1, 1), straight(51, 0.5)}};
+  const plan::plan_curve b{"b", {straight(1, 1), straight(20, 0.6), straight(51, 0.5)}};
   plan::size_range range;
   range.first = bytes{0};
   range.last = bytes{1000};
@@ -272,6 +275,20 @@ TEST(never_slower, sees_what_happens_between_the_ends_of_a_range) {
   EXPECT_TRUE(plan::detail::never_slower(a, a, range));
   range.last = bytes{40};
   EXPECT_TRUE(plan::detail::never_slower(a, b, range));
+}
+
+TEST(never_slower, sees_where_the_slopes_of_one_cut_meet) {
+  // At both ends c is as fast as d or faster, and where its two slopes meet too; d bends at 100, and only there is faster.
+  const plan::plan_curve c{"c", {{2, {{seconds{110}, 0.1}}}}};
+  const plan::plan_curve d{"d", {{2, {{seconds{115}, 0}, {seconds{15}, 1}}}}};
+  EXPECT_NEAR(d.at(bytes{40}).value, 115, 1e-12);
+  EXPECT_NEAR(d.at(bytes{400}).value, 415, 1e-12);
+  plan::size_range range;
+  range.first = bytes{0};
+  range.last = bytes{1000};
+  EXPECT_FALSE(plan::detail::never_slower(c, d, range));  // 120 against 115 at 100
+  range.last = bytes{40};
+  EXPECT_TRUE(plan::detail::never_slower(c, d, range));
 }
 
 TEST(pareto, refuses_no_sizes_and_no_plans) {

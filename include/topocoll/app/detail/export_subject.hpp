@@ -114,8 +114,10 @@ struct export_report {
     subject.schedule = std::move(*schedule);
   } else if (wants_plan) {
     if (subject.problem.root.value >= subject.problem.ranks.size())
-      return fail(errc::invalid_argument, "the root is rank " + std::to_string(o.root) + ", but there are only " +
-                                              std::to_string(subject.problem.ranks.size()) + " ranks");
+      return fail(errc::invalid_argument,
+                  "the root is rank " + std::to_string(o.root) + ", but there are only " +
+                      std::to_string(subject.problem.ranks.size()) + " ranks",
+                  "take a --root below that, or more --ranks");
     const bool on_gpus = subject.graph->at(subject.problem.ranks[0]).kind == topo::node_kind::gpu;
     const auto links = prices_of(o.model, on_gpus);
     if (!links) return links.error();

@@ -53,7 +53,8 @@ struct plan_reply {
                   "write two sizes, the smaller first: --sizes 1K:1G");
   }
   if (!(o.gain >= 0 && o.gain <= 100))
-    return fail(errc::invalid_argument, "the gain that is asked for must be from 0 to 100 percent");
+    return fail(errc::invalid_argument, "the gain that is asked for must be from 0 to 100 percent",
+                "write a number such as --gain 5");
   auto asked = problem_of(o);
   if (!asked) return std::move(asked).error();
   const auto g = read_topology(o.input);

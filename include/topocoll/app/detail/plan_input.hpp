@@ -11,6 +11,7 @@
 #include <vector>
 #include <topocoll/app/rank_placement.hpp>
 #include <topocoll/app/topology_input.hpp>
+#include <topocoll/core/exact_number.hpp>
 #include <topocoll/core/result.hpp>
 #include <topocoll/core/units_text.hpp>
 #include <topocoll/io/file.hpp>
@@ -51,19 +52,6 @@ struct size_span {
   return size_span{*first, *last};
 }
 
-/// A whole number from 0 on; empty for anything else, and above 64 bits.
-[[nodiscard]] inline std::optional<std::uint64_t> whole_number(std::string_view word) {
-  if (word.empty()) return std::nullopt;
-  std::uint64_t value = 0;
-  for (const char c : word) {
-    if (c < '0' || c > '9') return std::nullopt;
-    const auto digit = static_cast<std::uint64_t>(c - '0');
-    if (value > (UINT64_MAX - digit) / 10) return std::nullopt;
-    value = value * 10 + digit;
-  }
-  return value;
-}
-
 /// "1,2,0,5", "@FILE" with one number a line: the weights of the ranks. Blanks around numbers and empty lines do not count.
 [[nodiscard]] inline result<std::vector<std::uint64_t>> shares_of(const std::string& word) {
   const bool in_file = word.starts_with('@');
@@ -84,7 +72,7 @@ struct size_span {
     one = first == std::string_view::npos ? std::string_view()
                                           : one.substr(first, one.find_last_not_of(" \t\r") + 1 - first);
     if (in_file && one.empty()) continue;
-    const auto share = whole_number(one);
+    const auto share = topocoll::detail::exact_number<std::uint64_t>(one);
     if (!share)
       return fail(in_file ? errc::malformed_input : errc::invalid_argument,
                   (in_file ? word.substr(1) + ":" + std::to_string(line) + ": '"
@@ -116,7 +104,8 @@ struct plan_prices {
   if (io::find_field(*document, on_gpus ? "constants" : "host") == nullptr)
     return fail(errc::invalid_argument,
                 file + (on_gpus ? " has no constants of GPU libraries, but the ranks sit on GPUs"
-                                : " has no figures of processes of one host, but the ranks sit on no GPUs"));
+                                : " has no figures of processes of one host, but the ranks sit on no GPUs"),
+                "take a model that 'topocoll calibrate' made from measurements of such ranks");
   if (on_gpus) return plan_prices{plan::alpha_beta::from(*constants), *constants};
   const auto host = plan::host_model_from_json(*text, file);
   if (!host) return host.error();
@@ -151,8 +140,10 @@ struct plan_prices {
   if (!ranks) return std::move(ranks).error();
   p.ranks = std::move(*ranks);
   if (p.root.value >= p.ranks.size())
-    return fail(errc::invalid_argument, "the root is rank " + std::to_string(p.root.value) + ", but there are only " +
-                                            std::to_string(p.ranks.size()) + " ranks");
+    return fail(errc::invalid_argument,
+                "the root is rank " + std::to_string(p.root.value) + ", but there are only " +
+                    std::to_string(p.ranks.size()) + " ranks",
+                "take a --root below that, or more --ranks");
   return plan::check_shares(p);
 }
 

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Values in descriptions of fabrics: numbers, ratios and rates, as text that reads back unchanged.
-#include <charconv>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
-#include <system_error>
+#include <topocoll/core/exact_number.hpp>
 #include <topocoll/core/rational.hpp>
 #include <topocoll/core/result.hpp>
 #include <topocoll/core/units.hpp>
@@ -22,12 +21,11 @@ failure bad_value(std::string_view value, const char* wanted) {
 
 template <class = void>
 result<std::uint64_t> read_number(std::string_view text, std::uint64_t most = 0xffffffffU) {
-  std::uint64_t n = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), n);
-  if (text.empty() || error != std::errc{} || end != text.data() + text.size() || n > most)
+  const auto n = exact_number<std::uint64_t>(text);
+  if (!n || *n > most)
     return fail(errc::malformed_input,
                 "'" + std::string(text) + "' is not a whole number from 0 to " + std::to_string(most));
-  return n;
+  return *n;
 }
 
 template <class = void>

@@ -10,6 +10,7 @@
 #include <string_view>
 #include <utility>
 #include <vector>
+#include <topocoll/core/exact_number.hpp>
 #include <topocoll/exec/launch.hpp>
 
 namespace topocoll { inline namespace v0 { namespace detail {
@@ -102,9 +103,7 @@ class variable_reader {
   [[nodiscard]] std::optional<std::uint32_t> number(std::string_view name) {
     const auto value = text(name);
     if (!value) return std::nullopt;
-    std::uint32_t n = 0;
-    const auto [end, error] = std::from_chars(value->data(), value->data() + value->size(), n);
-    if (error == std::errc() && end == value->data() + value->size()) return n;
+    if (const auto n = exact_number<std::uint32_t>(*value)) return n;
     if (!wrong_)
       wrong_ =
           fail(errc::malformed_input, std::string(name) + " is \"" + *value + "\", which is not a number of a process");

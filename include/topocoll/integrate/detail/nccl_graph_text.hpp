@@ -9,8 +9,8 @@
 #include <string_view>
 #include <utility>
 #include <vector>
+#include <topocoll/core/exact_number.hpp>
 #include <topocoll/core/result.hpp>
-#include <topocoll/integrate/detail/exact_number.hpp>
 #include <topocoll/integrate/detail/xml_attributes.hpp>
 #include <topocoll/integrate/nccl_graph_file.hpp>
 

@@ -8,8 +8,8 @@
 #include <string>
 #include <string_view>
 #include <vector>
+#include <topocoll/core/exact_number.hpp>
 #include <topocoll/core/result.hpp>
-#include <topocoll/integrate/detail/exact_number.hpp>
 #include <topocoll/integrate/nccl_tuner_csv.hpp>
 
 namespace topocoll { inline namespace v0 {

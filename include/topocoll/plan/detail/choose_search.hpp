@@ -122,19 +122,17 @@ template <class = void>
   return made;
 }
 
-/// Slices of a double tree take different ways; those of `bruck` and `pat` could not travel in bundles.
+/// Slices of `bruck` and `pat` could not travel in bundles.
 template <class = void>
 [[nodiscard]] bool can_be_cut(const schedule& plan) {
-  return seq::none_of(plan.stages, [](const stage& s) {
-    return s.how == algorithm::double_tree || s.how == algorithm::bruck || s.how == algorithm::pat;
-  });
+  return seq::none_of(plan.stages, [](const stage& s) { return s.how == algorithm::bruck || s.how == algorithm::pat; });
 }
 
 /// Gives plan and price the number of slices with the best price. Fewer slices win ties.
 template <class = void>
 void cut_well(schedule& plan, simulation& price) {
   simulation best = price;
-  best.cut_into(1);
+  best.cut_into(price.together);
   for (const std::uint32_t slices : slice_counts) {
     simulation other = best;
     other.cut_into(slices);
@@ -156,7 +154,7 @@ void consider(simulator<M>& prices, const problem& p, const choose_options& opti
     return;
   }
   const bool cut = options.cut && can_be_cut(*made);
-  if (cut) made->slices = 1;
+  if (cut) made->slices = slice_kinds(*made);
   const std::uint64_t print = digest(*made);
   if (seq::find(known, print) != known.end()) return;  // two planners, one plan
   known.push_back(print);
@@ -182,7 +180,7 @@ void consider_size(simulator<M>& prices, const problem& p, const choose_options&
                    std::vector<price_line>& known, selection& best, std::string_view planner, result<schedule> made) {
   if (!made) return;
   const bool cut = options.cut && can_be_cut(*made);
-  if (cut) made->slices = 1;
+  if (cut) made->slices = slice_kinds(*made);
   const std::uint64_t print = digest(*made);
   auto it = seq::find_by(known, print, &price_line::digest);
   if (it == known.end()) {

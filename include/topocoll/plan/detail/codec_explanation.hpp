@@ -186,9 +186,13 @@ io::json to_json_value(const explanation& e) {
   if (!e.curves.empty()) {
     o["curves"] = io::json::array();
     for (const plan_curve& c : e.curves) {
-      io::json line{{"name", c.name}, {"slopes", io::json::array()}};
-      for (const plan_curve::slope& part : c.slopes)
-        line["slopes"].push_back({{"fixed", part.fixed.value}, {"per_byte", part.per_byte}});
+      io::json line{{"name", c.name}, {"cuts", io::json::array()}};
+      for (const plan_curve::cut& cut : c.cuts) {
+        io::json slopes = io::json::array();
+        for (const plan_curve::slope& part : cut.slopes)
+          slopes.push_back({{"fixed", part.fixed.value}, {"per_byte", part.per_byte}});
+        line["cuts"].push_back({{"slices", cut.slices}, {"slopes", std::move(slopes)}});
+      }
       o["curves"].push_back(std::move(line));
     }
   }

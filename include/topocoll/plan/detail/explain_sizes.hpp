@@ -19,7 +19,7 @@ namespace detail {
 /// A priced plan at any size, as `plan_curve`, and which it is.
 struct known_plan {
   std::uint64_t digest = 0;
-  plan_curve curve{};  ///< without slopes when it has no price
+  plan_curve curve{};  ///< without cuts when it has no price
   // The rest is for `pareto` alone.
   std::uint32_t rounds = 0;
   std::optional<schedule> plan{};  ///< in one slice where it can be cut
@@ -27,6 +27,23 @@ struct known_plan {
   double nearest = 0;              ///< least time over that of the winner, at these sizes; 0: never offered
   bytes nearest_size{};
 };
+
+/// A price at any size: the busiest link, or what holds the slices up.
+template <class = void>
+[[nodiscard]] plan_curve::cut cut_of(const simulation& s) {
+  plan_curve::cut c{s.slices, {}};
+  const double size = static_cast<double>(s.size.value), parts = std::max(s.slices / s.together, 1U),
+               further = parts - 1;
+  const seconds fixed = s.launch + s.latency, moving = s.busiest + s.unhidden;
+  c.slopes.push_back({fixed, moving.value / size});
+  if (parts < 2) return c;
+  for (const slice_hold& h : s.holds)
+    c.slopes.push_back({fixed + h.wait * further, (moving - (s.busiest - h.busy) * (further / parts)).value / size});
+  if (const double channels = max_channels / s.together; parts > channels)
+    c.slopes.push_back({s.launch + s.latency * (parts / channels),
+                        ((s.busiest * (1 / parts) + s.unhidden) * (parts / channels)).value / size});
+  return c;
+}
 
 /// A planner without a plan, or a plan without a price.
 struct refusal {
@@ -50,18 +67,15 @@ class size_search {
                                         std::string_view planner, result<schedule> made) {
     if (!made) return refuse(std::string(planner), made.error().what);
     const bool cut = options.cut && can_be_cut(*made);
-    if (cut) made->slices = 1;
+    if (cut) made->slices = slice_kinds(*made);
     const std::uint64_t print = digest(*made);
     for (std::uint32_t k = 0; k < known_.size(); ++k)
-      if (known_[k].digest == print) return known_[k].curve.slopes.empty() ? none : k;
+      if (known_[k].digest == print) return known_[k].curve.cuts.empty() ? none : k;
     known_.push_back({print, {label_of(*made, planner), {}}});
     auto priced = prices.run(p, *made);
     if (!priced) return refuse(known_.back().curve.name, priced.error().what);
     if (p.size.value == 0) return none;
-    const auto add = [&](const simulation& s) {
-      known_.back().curve.slopes.push_back(
-          {s.launch + s.latency + s.posting, (s.busiest + s.unhidden).value / static_cast<double>(p.size.value)});
-    };
+    const auto add = [&](const simulation& s) { known_.back().curve.cuts.push_back(cut_of(s)); };
     add(*priced);
     for (const std::uint32_t slices : slice_counts) {
       if (!cut) break;
@@ -94,7 +108,7 @@ class size_search {
   }
   /// Forgets the price of a plan that is wrong, and who won while it was in the way.
   void refute(std::uint32_t k, const failure& why) {
-    known_[k].curve.slopes.clear();
+    known_[k].curve.cuts.clear();
     static_cast<void>(refuse(known_[k].curve.name, why.what));
     for (known_plan& plan : known_) {
       plan.won = false;
@@ -173,7 +187,7 @@ class size_search {
       if (seq::find_by(m.curves, r.name, &plan_curve::name) == m.curves.end()) {
         plan_curve all{r.name, {}};  // plans of one name are one line of a table
         for (const known_plan& k : known_)
-          if (k.curve.name == r.name) all.slopes.insert(all.slopes.end(), k.curve.slopes.begin(), k.curve.slopes.end());
+          if (k.curve.name == r.name) all.cuts.insert(all.cuts.end(), k.curve.cuts.begin(), k.curve.cuts.end());
         m.curves.push_back(std::move(all));
       }
     for (size_range& r : m.ranges) {

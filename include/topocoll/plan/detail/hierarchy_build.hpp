@@ -134,9 +134,7 @@ class hierarchy_build {
         } else if (find_slow_rails()) {  // parts as different as the rails, to within a part in a thousand
           units *= std::max<std::uint64_t>(1, (4096 + units - 1) / units);
         }
-      } else
-        units *=
-            std::clamp<std::uint64_t>(q_.size.value / (least_message.value * units), 1, 8);  // chains pass on units
+      }  // else a chain passes on units, and slices, which follow one another as closely
     }
     plan_.units = static_cast<std::uint32_t>(units);
     plan_.slices = how_.slices == 0 ? slices_for(q_.size, plan_.units) : how_.slices;
@@ -458,9 +456,10 @@ class hierarchy_build {
     };
     const algorithm inside = box_algorithm(), on_rail = net_algorithm(how_.on_rail),
                     across = net_algorithm(how_.across);
-    // Two chains one after the other would leave the root's NICs twice; one that visits pod after pod leaves them once.
-    const bool one_chain = on_rail == algorithm::ring && across == algorithm::ring;
-    std::vector<holders> leaders, chain;  // one box of each pod, the root's first; all boxes, pod by pod
+    // Two chains one after the other would leave the root's NICs twice; one that visits pod after pod leaves them once. So
+    // does a double tree over all boxes, and few of its branches lead from pod to pod.
+    const bool one_group = on_rail == across && (on_rail == algorithm::ring || on_rail == algorithm::double_tree);
+    std::vector<holders> leaders, all;  // one box of each pod, the root's first; all boxes, pod by pod
     for (std::uint32_t i = 0; i < at_.pods; ++i) {
       const std::uint32_t p = (root_pod + i) % at_.pods;
       const std::uint32_t leader = p == root_pod ? root_box : who_.pod[p].front();
@@ -468,23 +467,23 @@ class hierarchy_build {
       std::vector<holders> children{held[leader]};
       for (const std::uint32_t b : who_.pod[p])
         if (b != leader) children.push_back(held[b]);
-      if (one_chain)
-        chain.insert(chain.end(), children.begin(), children.end());
+      if (one_group)
+        all.insert(all.end(), children.begin(), children.end());
       else
         meet_first(children, rail);
     }
-    meet_first(one_chain ? chain : leaders, one_chain ? rail : pods);
+    meet_first(one_group ? all : leaders, one_group ? rail : pods);
 
     const algorithm root_algorithm =
         inside == algorithm::recursive ? inside : algorithm::direct;  // a scatter has no ring
     if (outward) {
       add(stage_kind::scatter, root_algorithm, with_root, "in the root's box");
       add(stage_kind::broadcast, across, pods, "across pods");
-      add(stage_kind::broadcast, on_rail, rail, one_chain ? "on the rail" : rail_words());
+      add(stage_kind::broadcast, on_rail, rail, one_group ? "on the rail" : rail_words());
       add(stage_kind::all_gather, inside, boxes, box_words());
     } else {
       add(stage_kind::reduce_scatter, inside, boxes, box_words());
-      add(stage_kind::reduce, on_rail, rail, one_chain ? "on the rail" : rail_words());
+      add(stage_kind::reduce, on_rail, rail, one_group ? "on the rail" : rail_words());
       add(stage_kind::reduce, across, pods, "across pods");
       add(stage_kind::reduce, root_algorithm, with_root, "in the root's box");
     }

@@ -45,16 +45,17 @@ struct stage_steps {
   std::uint32_t first = 0, count = 0;
 };
 
-/// `lower` for a valid schedule whose groups are written down, those of `rank` at least.
+/// `lower` for a valid schedule whose groups are written down, those of `rank` at least; slice s runs on channel
+/// s % `channels`.
 template <class = void>
-[[nodiscard]] result<program> lower_written(const schedule& plan, rank_id rank) {
+[[nodiscard]] result<program> lower_written(const schedule& plan, rank_id rank, std::uint32_t channels) {
   program p;
   p.collective = plan.collective;
   p.ranks = plan.ranks;
   p.rank = rank;
   p.root = plan.root;
   p.chunks = plan.chunks();
-  p.channels = std::min(plan.slices, max_channels);
+  p.channels = std::min(plan.slices, channels);
   for (const stage& st : plan.stages) p.stages.push_back(st.label.empty() ? std::string(to_string(st.kind)) : st.label);
   p.stages.push_back("copy to output");
 
@@ -88,9 +89,7 @@ template <class = void>
       const std::uint32_t stage = turn - s;
       stage_steps& mine = at[std::size_t{s} * stages + stage];
       mine.first = static_cast<std::uint32_t>(p.steps.size());
-      // Slices of a stage would share its links and end together, and no stage would overlap the next. So each lets the one
-      // before it go ahead, step by step; the two kinds of slices of a double tree, which use different links, go together.
-      const std::uint32_t lag = stage < plan.stages.size() && plan.stages[stage].how == algorithm::double_tree ? 2 : 1;
+      const std::uint32_t lag = stage < plan.stages.size() ? slices_at_once(plan.stages[stage]) : 1;
       const stage_steps ahead = s < lag ? stage_steps{} : at[std::size_t{s - lag} * stages + stage];
       for (; next[s] < slices[s].steps().size() && slices[s].steps()[next[s]].stage == stage; ++next[s]) {
         auto& from = slices[s].steps()[next[s]];
@@ -98,7 +97,7 @@ template <class = void>
         if (mine.count < ahead.count) from.after.push_back(ahead.first + mine.count);
         global[s].push_back(static_cast<std::uint32_t>(p.steps.size()));
         p.steps.push_back(
-            {s % max_channels, stage, static_cast<std::uint32_t>(p.ops.size()), from.op_count, std::move(from.after)});
+            {s % channels, stage, static_cast<std::uint32_t>(p.ops.size()), from.op_count, std::move(from.after)});
         const auto first = slices[s].ops().begin() + from.first_op;
         p.ops.insert(p.ops.end(), first, first + from.op_count);
         slice_of_op.insert(slice_of_op.end(), from.op_count, s);
@@ -111,9 +110,9 @@ template <class = void>
 
 /// `lower` for a schedule that is known to be valid and a rank that it has.
 template <class = void>
-[[nodiscard]] result<program> lower_valid(const schedule& plan, rank_id rank) {
+[[nodiscard]] result<program> lower_valid(const schedule& plan, rank_id rank, std::uint32_t channels = max_channels) {
   const bool compact = seq::any_of(plan.stages, [](const stage& st) { return st.axis.has_value(); });
-  return compact ? lower_written(part_of(plan, rank), rank) : lower_written(plan, rank);
+  return compact ? lower_written(part_of(plan, rank), rank, channels) : lower_written(plan, rank, channels);
 }
 
 }  // namespace detail

@@ -48,43 +48,28 @@ class proofs_of_winners {
   std::vector<std::string> why_not_;
 };
 
-/// Seconds that each byte adds near a size.
-template <class = void>
-[[nodiscard]] double per_byte_at(const plan_curve& curve, bytes size) {
-  const plan_curve::slope* best = nullptr;
-  const auto time = [&](const plan_curve::slope& s) {
-    return s.fixed.value + s.per_byte * static_cast<double>(size.value);
-  };
-  for (const plan_curve::slope& s : curve.slopes)
-    if (best == nullptr || time(s) < time(*best)) best = &s;
-  return best == nullptr ? 0 : best->per_byte;
-}
-
 /// True when `curve` takes no longer than `other` at any size of a range, but for rounding.
 ///
-/// Both are the least of some straight lines, so between the sizes at which two of these lines meet nothing can happen that
-/// does not show at one of these sizes or at an end of the range. Cost: O(slopes^3), of a few dozen.
+/// Both are made of straight lines, so between the sizes at which two lines of one meet nothing can happen that does not show
+/// at one of these sizes or at an end of the range. Cost: O(slopes^3), of a few dozen.
 template <class = void>
 [[nodiscard]] bool never_slower(const plan_curve& curve, const plan_curve& other, const size_range& range) {
-  const auto at = [](const plan_curve& c, double size) {
-    double least = 0;
-    for (std::size_t k = 0; k < c.slopes.size(); ++k) {
-      const double time = c.slopes[k].fixed.value + c.slopes[k].per_byte * size;
-      least = k == 0 || time < least ? time : least;
-    }
-    return least;
-  };
   const auto first = static_cast<double>(range.first.value), last = static_cast<double>(range.last.value);
-  const auto fits = [&](double size) { return at(curve, size) <= at(other, size) * (1 + 1e-9); };
+  const auto fits = [&](double size) {
+    return curve.line_at(size).at(size) <= other.line_at(size).at(size) * (1 + 1e-9);
+  };
   if (!fits(first) || !fits(last)) return false;
-  for (const plan_curve* c : {&curve, &other})
-    for (std::size_t i = 0; i < c->slopes.size(); ++i)
+  for (const plan_curve* c : {&curve, &other}) {
+    std::vector<plan_curve::slope> lines;
+    for (const plan_curve::cut& one : c->cuts) lines.insert(lines.end(), one.slopes.begin(), one.slopes.end());
+    for (std::size_t i = 0; i < lines.size(); ++i)
       for (std::size_t j = 0; j < i; ++j) {
-        const double steeper = c->slopes[i].per_byte - c->slopes[j].per_byte;
+        const double steeper = lines[i].per_byte - lines[j].per_byte;
         if (steeper > -1e-300 && steeper < 1e-300) continue;
-        const double meet = (c->slopes[j].fixed - c->slopes[i].fixed).value / steeper;
+        const double meet = (lines[j].fixed - lines[i].fixed).value / steeper;
         if (meet > first && meet < last && !fits(meet)) return false;
       }
+  }
   return true;
 }
 
@@ -134,10 +119,10 @@ template <class = void>
     pareto_line line;
     line.name = curve.name;
     line.latency = curve.at(bytes{});
-    line.seconds_per_byte = per_byte_at(curve, list.last);
+    line.seconds_per_byte = curve.line_at(static_cast<double>(list.last.value)).per_byte;
     std::vector<std::uint32_t> forms;
     for (std::uint32_t k = 0; k < search.known().size(); ++k)
-      if (search.known()[k].curve.name == line.name && !search.known()[k].curve.slopes.empty()) forms.push_back(k);
+      if (search.known()[k].curve.name == line.name && !search.known()[k].curve.cuts.empty()) forms.push_back(k);
     for (const size_range& r : map.ranges) {
       if (r.name != line.name) continue;
       line.wins.push_back(r);
@@ -157,7 +142,7 @@ template <class = void>
     list.lines.push_back(std::move(line));
   }
   for (const known_plan& plan : search.known()) {
-    if (plan.curve.slopes.empty() || seq::find_by(list.lines, plan.curve.name, &pareto_line::name) != list.lines.end())
+    if (plan.curve.cuts.empty() || seq::find_by(list.lines, plan.curve.name, &pareto_line::name) != list.lines.end())
       continue;
     auto it = seq::find_by(list.others, plan.curve.name, &pareto_other::name);
     if (it == list.others.end()) {

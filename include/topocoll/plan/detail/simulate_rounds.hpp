@@ -7,6 +7,7 @@
 #include <string>
 #include <utility>
 #include <vector>
+#include <topocoll/core/sequence.hpp>
 #include <topocoll/plan/detail/rank_network.hpp>
 #include <topocoll/plan/simulate.hpp>
 
@@ -71,6 +72,27 @@ template <class = void>
   return groups;
 }
 
+/// Leaves those that are the longest for some size and number of slices, and longer than the busiest link.
+template <class = void>
+void keep_longest(std::vector<slice_hold>& holds, seconds busiest) {
+  seq::sort(holds, [](const slice_hold& a, const slice_hold& b) {
+    return a.wait != b.wait ? b.wait < a.wait : b.busy < a.busy;
+  });
+  // Lines wait + x busy, x from 0 on: the upper ones, by rising slope; the last to be beaten is that of the busiest link.
+  holds.push_back({seconds{0}, busiest});
+  std::vector<slice_hold> kept;
+  for (const slice_hold& h : holds) {
+    if (!kept.empty() && h.busy <= kept.back().busy) continue;
+    const auto meet = [&](const slice_hold& other) { return (other.wait - h.wait) / (h.busy - other.busy); };
+    while (kept.size() > 1 && meet(kept[kept.size() - 2]) <= (kept[kept.size() - 2].wait - kept.back().wait) /
+                                                                 (kept.back().busy - kept[kept.size() - 2].busy))
+      kept.pop_back();
+    kept.push_back(h);
+  }
+  if (!kept.empty() && kept.back().wait.value <= 0) kept.pop_back();
+  holds = std::move(kept);
+}
+
 template <class = void>
 [[nodiscard]] bytes whole_bytes(double amount) {
   return {static_cast<std::uint64_t>(amount * (1 - 1e-12) + 0.999999)};
@@ -109,8 +131,12 @@ result<simulation> simulator<M>::run(const problem& p, const schedule& plan) {
   if (auto fits = check_shares(p); !fits) return fits.error();
   const std::uint64_t chunks = traffic_unit(plan, p.shares);
   if (chunks == 0) return fail(errc::unsupported, "the shares of the ranks are too long to be counted with 63 bits");
-  workload work{traffic(plan, p.shares), chunks, plan.slices, {}, plan.ways};
-  for (const stage& st : plan.stages) work.reduced.push_back(detail::reduced_share(st.kind, st.how));
+  workload work{traffic(plan, p.shares), chunks, plan.slices, {}, {}, 1, plan.ways};
+  for (const stage& st : plan.stages) {
+    work.reduced.push_back(detail::reduced_share(st.kind, st.how));
+    work.at_once.push_back(slices_at_once(st));
+  }
+  if (plan.slices > 1) work.together = slice_kinds(plan);
   return run(p, work);
 }
 
@@ -133,13 +159,14 @@ result<simulation> simulator<M>::run(const problem& p, const workload& work) {
   simulation s;
   s.size = p.size;
   s.slices = work.slices;
+  s.together = work.together;
   s.stages.resize(stages);
   s.launch = cost_.launch();
   whole_.assign(g_->link_count(), 0);
   std::vector<double> received(ranks, 0), reduced(ranks, 0);
   std::vector<std::uint32_t> sends(ranks, 0), receives(ranks, 0);
-  double slowest_round = 0, its_latency = 0;
-  std::vector<double> paced(stages, 0);  // transfer time that the stage's limit set
+  std::vector<double> posts_out(ranks, 0), posts_in(ranks, 0);  // messages of a rank in one slice
+  std::vector<double> paced(stages, 0);                         // transfer time that the stage's limit set
   const double chunk = static_cast<double>(p.size.value) / static_cast<double>(work.chunks);
   const double per_reduced = cost_.reduce(bytes{std::uint64_t{1} << 40U}).value / 0x1p40;
   double serial = 0;  // all round times, one after the other
@@ -190,6 +217,8 @@ result<simulation> simulator<M>::run(const problem& p, const workload& work) {
       longest = std::max(longest, latency);
       received[t.to.value] += amount;
       most = std::max({most, sends[t.from.value] += t.messages, receives[t.to.value] += t.messages});
+      posts_out[t.from.value] += t.messages * group.repeats;
+      posts_in[t.to.value] += t.messages * group.repeats;
     }
     for (const std::uint32_t number : touched_bundles_) {
       const double amount = bundle_load_[number];
@@ -236,10 +265,9 @@ result<simulation> simulator<M>::run(const problem& p, const workload& work) {
         out.limit = on_rank > on_links || pacer == UINT32_MAX ? std::optional<link_id>{} : link_id{pacer};
       }
       serial += slowest * times;
-      if (slowest > slowest_round) {
-        slowest_round = slowest;
-        its_latency = step_latency;
-      }
+      // Slices of different kinds that go at once are one here.
+      const double at_once = work.at_once.empty() ? 1 : std::max(work.at_once[r.stage] / work.together, 1U);
+      s.holds.push_back({seconds{step_latency / at_once}, seconds{slowest / at_once}});
     }
   }
 
@@ -270,10 +298,12 @@ result<simulation> simulator<M>::run(const problem& p, const workload& work) {
     s.latency += t.latency;
   }
   s.busiest = seconds{busiest};
-  s.unhidden = seconds{std::max(0.0, serial - busiest) / work.slices};
-  s.per_slice = cost_.post() * static_cast<double>(s.rounds);
-  if (2 * slowest_round > busiest) s.per_slice = std::max(s.per_slice, seconds{its_latency});
-  s.posting = s.per_slice * static_cast<double>(work.slices - 1);
+  s.unhidden = seconds{std::max(0.0, serial - busiest) * work.together / work.slices};
+  double messages = 0;
+  for (std::size_t r = 0; r < ranks; ++r) messages = std::max({messages, posts_out[r], posts_in[r]});
+  s.holds.push_back({cost_.post() * messages, seconds{0}});
+  detail::keep_longest(s.holds, s.busiest);
+  s.posting = s.held(1);
   s.time = s.launch + s.latency + s.posting + s.busiest + s.unhidden;
   s.share = s.time.value > 0 ? s.busiest / s.time : 0;
   if (unpriced)

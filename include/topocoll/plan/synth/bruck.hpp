@@ -26,8 +26,10 @@ struct bruck {
   template <class = void>
   [[nodiscard]] result<schedule> synthesize(const problem& q) const {
     if (q.collective == collective_kind::all_to_all && q.rank_count() > most_ranks)
-      return fail(errc::unsupported, "bruck is planned for at most " + std::to_string(most_ranks) + " ranks, not for " +
-                                         std::to_string(q.rank_count()));
+      return fail(errc::unsupported,
+                  "bruck is planned for at most " + std::to_string(most_ranks) + " ranks, not for " +
+                      std::to_string(q.rank_count()),
+                  "take direct, or raise most_ranks");
     return flat_schedule(q.collective, q.rank_count(), q.root, algorithm::bruck);
   }
 };

@@ -33,8 +33,10 @@ struct pat {
   template <class = void>
   [[nodiscard]] result<schedule> synthesize(const problem& q) const {
     if (supports(detail::stage_of(q.collective), algorithm::pat) && q.rank_count() > most_ranks)
-      return fail(errc::unsupported, "parallel aggregated trees are planned for at most " + std::to_string(most_ranks) +
-                                         " ranks, not for " + std::to_string(q.rank_count()));
+      return fail(errc::unsupported,
+                  "parallel aggregated trees are planned for at most " + std::to_string(most_ranks) +
+                      " ranks, not for " + std::to_string(q.rank_count()),
+                  "take recursive, or raise most_ranks");
     return flat_schedule(q.collective, q.rank_count(), q.root, algorithm::pat);
   }
 };

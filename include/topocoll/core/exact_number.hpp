@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// A number that is a whole text and fits its type; for readers of other people's files.
+// A number that is a whole text and fits its type; for readers of files, options and variables.
 #include <charconv>
 #include <optional>
 #include <string_view>
