@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// All of io/ that needs no optional library: files, sockets, tables, shared libraries.
+// All of io/ that needs no optional library: files, tables, shared libraries; sockets and digests are included by name.
 // Written by tests/lint/umbrellas.py.
 #include <topocoll/io/file.hpp>
 #include <topocoll/io/library.hpp>

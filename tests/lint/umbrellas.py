@@ -17,11 +17,11 @@ FOREIGN_LAYERS = {"read", "integrate"}
 FOREIGN = re.compile(r"^discover/\w+_(graph|file)\.hpp$")
 # What searches for plans on irregular machines, studies a plan or prices what other libraries do is dear to include and needed
 # by few: those include it by name, too.
-ON_REQUEST = re.compile(r"^plan/(planners|pack|packing|synth/packed|explain|overlay_svg|busbw_chart|replan|pareto|symmetry|certif\w+|"
+ON_REQUEST = re.compile(r"^exec/bootstrap\w*\.hpp$|^io/(socket\w*|hmac|sha256)\.hpp$|^plan/(planners|pack|packing|synth/packed|explain|overlay_svg|busbw_chart|replan|pareto|symmetry|certif\w+|"
                         r"check\w*|fair_share|flow_\w+|levelled_\w+|library_model|nccl_\w+|calibrate\w*)\.hpp$")
 OFFERS = {
     "core": "numbers with units, ids, results, findings, deadlines",
-    "io": "files, sockets, tables, shared libraries",
+    "io": "files, tables, shared libraries; sockets and digests are included by name",
     "read": "parsers of other people's texts",
     "topo": "the graph of nodes and links, its paths, cuts and groups",
     "discover": "sources that turn a machine, a file or a description into a graph",
