@@ -8,6 +8,7 @@
 #include <topocoll/exec/faulty.hpp>
 #include <topocoll/exec/flat_choice.hpp>
 #include <topocoll/exec/float16.hpp>
+#include <topocoll/exec/float8.hpp>
 #include <topocoll/exec/inproc.hpp>
 #include <topocoll/exec/launch.hpp>
 #include <topocoll/exec/local.hpp>

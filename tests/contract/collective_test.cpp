@@ -11,6 +11,7 @@
 #include <vector>
 #include <topocoll/exec/communicator.hpp>
 #include <topocoll/exec/float16.hpp>
+#include <topocoll/exec/float8.hpp>
 #include <gtest/gtest.h>
 
 namespace {
@@ -18,20 +19,14 @@ namespace {
 using namespace topocoll;
 using namespace topocoll::literals;
 
-constexpr dtype all_types[] = {dtype::int8,   dtype::uint8,   dtype::int32,   dtype::uint32,  dtype::int64,
-                               dtype::uint64, dtype::float16, dtype::float32, dtype::float64, dtype::bfloat16};
-constexpr reduce_op all_ops[] = {reduce_op::sum, reduce_op::prod, reduce_op::min, reduce_op::max, reduce_op::avg};
-
 bool is_unsigned(dtype t) { return t == dtype::uint8 || t == dtype::uint32 || t == dtype::uint64; }
-bool is_integer(dtype t) {
-  return t != dtype::float16 && t != dtype::float32 && t != dtype::float64 && t != dtype::bfloat16;
-}
-
 // Small whole numbers, so that every order of additions and multiplications gives the same exact result in every type.
 int value(reduce_op op, dtype t, std::uint32_t rank, std::uint64_t i) {
   const std::uint64_t h = rank * 2654435761U + i * 40503U + (i >> 3U);
   if (op == reduce_op::prod)
     return (h >> 4U) % 11 == 0 && rank < 6 ? 2 : ((h >> 4U) % 3 == 0 && !is_unsigned(t) ? -1 : 1);
+  // Beyond 8, float8_e5m2 does not have every whole number.
+  if (size_of(t).value == 1 && !is_integer(t) && rank >= 2) return 0;
   const int small = static_cast<int>((h >> 4U) % 7);
   return is_unsigned(t) ? small : small - 3;
 }
@@ -50,6 +45,8 @@ void put(std::vector<std::byte>& buffer, dtype t, std::uint64_t i, double x) {
     case dtype::float32: store(static_cast<float>(x)); break;
     case dtype::float64: store(x); break;
     case dtype::bfloat16: store(to_bfloat16(static_cast<float>(x)).bits); break;
+    case dtype::float8_e4m3: store(to_float8_e4m3(static_cast<float>(x)).bits); break;
+    case dtype::float8_e5m2: store(to_float8_e5m2(static_cast<float>(x)).bits); break;
   }
 }
 
@@ -176,8 +173,8 @@ TYPED_TEST(collective_contract, computes_every_type_and_operation) {
   for (const std::uint32_t n : {2U, 3U, 8U}) {
     expect_no_complaints(on_communicators(TypeParam::make(n), {}, [&](auto& comm) -> std::string {
       for (const collective_kind kind : all_kinds) {
-        for (const dtype t : all_types) {
-          for (const reduce_op op : all_ops) {
+        for (const dtype t : all_dtypes) {
+          for (const reduce_op op : all_reduce_ops) {
             if (op != reduce_op::sum && !reduces(kind)) continue;
             for (const std::uint64_t count : {7, 61})
               if (const std::string bad = check(comm, kind, n - 1, count, t, op, false); !bad.empty()) return bad;

@@ -99,6 +99,27 @@ TYPED_TEST(memory_contract, reduces_into_a_third_place_and_into_either_operand) 
   }
 }
 
+TYPED_TEST(memory_contract, reduces_and_divides_every_element_type) {
+  TypeParam m;
+  constexpr std::size_t n = 37;
+  for (const dtype type : all_dtypes) {
+    const std::size_t size = n * size_of(type).value;
+    std::vector<std::byte> a(size), b(size), want(size), r(size);
+    for (std::size_t i = 0; i < size; ++i) {
+      a[i] = static_cast<std::byte>(i * 5 % 64);  // no NaN in any type
+      b[i] = static_cast<std::byte>(i * 3 % 64);
+    }
+    for (const reduce_op op : all_reduce_ops) {
+      reduce_elements(type, op, want.data(), a.data(), b.data(), n);
+      ASSERT_TRUE(m.reduce(type, op, r.data(), a.data(), b.data(), n));
+      EXPECT_EQ(r, want) << to_string(type) << ' ' << to_string(op);
+      divide_elements(type, want.data(), n, 3);
+      ASSERT_TRUE(m.divide(type, r.data(), n, 3));
+      EXPECT_EQ(r, want) << to_string(type) << ' ' << to_string(op);
+    }
+  }
+}
+
 TYPED_TEST(memory_contract, divides_and_refuses_to_divide_by_nothing) {
   TypeParam m;
   std::vector<std::int64_t> x{7, -7, 0};

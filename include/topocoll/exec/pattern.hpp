@@ -12,6 +12,7 @@
 #include <topocoll/core/ids.hpp>
 #include <topocoll/exec/dtype.hpp>
 #include <topocoll/exec/float16.hpp>
+#include <topocoll/exec/float8.hpp>
 #include <topocoll/plan/collective.hpp>
 
 namespace topocoll { inline namespace v0 {
@@ -22,7 +23,9 @@ namespace topocoll { inline namespace v0 {
 /// elements that is shifted by 37 after each turn: data that lands at a wrong place, comes from a wrong rank, is missing or
 /// counted twice differs from what is expected, except where two drawn numbers agree by chance (1 in 2 to 1 in 100).
 /// Numbers are small enough that sums of up to 127 ranks are exact in every element type, so any order of additions gives the
-/// same bits; beyond that, and for `avg`, floating-point types are compared with a tolerance of `ranks` rounding errors.
+/// same bits; beyond that, and for `avg`, floating-point types are compared with a tolerance of `ranks` rounding errors. The
+/// 8-bit floats hold no more than the whole numbers up to 8 or 16: with more ranks, that many of them, others at each
+/// position, add 0 or 1 and the rest 0, so that every sum is exact, and an `avg` differs by one rounding error.
 ///
 /// Cost: filling and checking are one pass over the data; making the tables is 4093 * ranks draws.
 class pattern {
@@ -80,7 +83,9 @@ class pattern {
     const bool combines = reduces(what_);
     if (combines && op_ == reduce_op::prod) return r == at % ranks_ ? 2 + static_cast<std::int64_t>(x & 1U) : 1;
     if (combines && (op_ == reduce_op::sum || op_ == reduce_op::avg)) {
-      const std::uint64_t most = std::max<std::uint64_t>(1, 127 / std::max(ranks_, 1U));
+      const std::uint32_t whole = type_ == dtype::float8_e4m3 ? 16 : type_ == dtype::float8_e5m2 ? 8 : 127;
+      if (whole < 127 && ranks_ > whole && (r + at) % ranks_ >= whole) return 0;
+      const std::uint64_t most = std::max<std::uint64_t>(1, whole / std::max(ranks_, 1U));
       return static_cast<std::int64_t>(x % (std::min<std::uint64_t>(most, 100) + 1));
     }
     return static_cast<std::int64_t>(x % 101);
@@ -108,12 +113,11 @@ class pattern {
       }
       values[i] = static_cast<double>(all);
       if (op_ == reduce_op::avg) {
-        const bool whole =
-            type_ != dtype::float16 && type_ != dtype::bfloat16 && type_ != dtype::float32 && type_ != dtype::float64;
         // Narrow sums have wrapped before they are divided.
         if (type_ == dtype::int8) all = static_cast<std::int8_t>(all);
         if (type_ == dtype::uint8) all = static_cast<std::uint8_t>(all);
-        values[i] = whole ? static_cast<double>(all / static_cast<std::int64_t>(ranks_)) : values[i] / ranks_;
+        values[i] =
+            is_integer(type_) ? static_cast<double>(all / static_cast<std::int64_t>(ranks_)) : values[i] / ranks_;
       }
     }
     return encoded(values);
@@ -128,6 +132,8 @@ class pattern {
       case dtype::float16: return ranks_ * 0x1p-11;
       case dtype::float32: return ranks_ * 0x1p-24;
       case dtype::float64: return ranks_ * 0x1p-53;
+      case dtype::float8_e4m3: return 0x1p-3;
+      case dtype::float8_e5m2: return 0x1p-2;
       default: return 0;
     }
   }
@@ -145,6 +151,8 @@ class pattern {
       case dtype::float32: visit(float{}); break;
       case dtype::float64: visit(double{}); break;
       case dtype::bfloat16: visit(bfloat16{}); break;
+      case dtype::float8_e4m3: visit(float8_e4m3{}); break;
+      case dtype::float8_e5m2: visit(float8_e5m2{}); break;
     }
   }
 
@@ -159,6 +167,10 @@ class pattern {
           element = to_half(static_cast<float>(values[i]));
         else if constexpr (std::is_same_v<T, bfloat16>)
           element = to_bfloat16(static_cast<float>(values[i]));
+        else if constexpr (std::is_same_v<T, float8_e4m3>)
+          element = to_float8_e4m3(static_cast<float>(values[i]));
+        else if constexpr (std::is_same_v<T, float8_e5m2>)
+          element = to_float8_e5m2(static_cast<float>(values[i]));
         else if constexpr (std::is_integral_v<T>)
           element = static_cast<T>(static_cast<std::int64_t>(values[i]));
         else
@@ -175,10 +187,10 @@ class pattern {
       using T = decltype(like);
       T got{};
       std::memcpy(&got, element, sizeof(T));
-      if constexpr (std::is_same_v<T, half> || std::is_same_v<T, bfloat16>)
-        value = static_cast<double>(to_float(got));
-      else
+      if constexpr (std::is_arithmetic_v<T>)
         value = static_cast<double>(got);
+      else
+        value = static_cast<double>(to_float(got));
     });
     return value;
   }

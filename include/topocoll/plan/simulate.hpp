@@ -72,6 +72,7 @@ struct simulation {
   seconds posting{};  ///< part of `time`: what further slices wait for, beside the busiest link; see `simulator`
   /// What can hold slices up longer than the busiest link does, the longest wait first.
   std::vector<slice_hold> holds;
+  slice_hold span;  ///< rounds of the rank that takes part for longest: a slice keeps its channel so long
   /// Rest of `time`: the busiest link when stages overlap perfectly, and what is left for want of slices.
   seconds busiest{};
   seconds unhidden{};
@@ -110,9 +111,8 @@ struct simulation {
       longest = std::max(longest, h.wait.value - factor * (busiest - h.busy).value / parts);
     longest *= parts - 1;
     if (parts > channels) {
-      const seconds one = latency + (busiest * (1 / parts) + unhidden) * factor,
-                    hidden = busiest * ((parts - 1) / parts);
-      longest = std::max(longest, (one * (parts / channels - 1)).value - factor * hidden.value);
+      const seconds one = span.wait + span.busy * (factor / parts), hidden = busiest * (factor * (parts - 1) / parts);
+      longest = std::max(longest, (one * (parts / channels - 1) - hidden).value);
     }
     return {longest};
   }
@@ -137,7 +137,7 @@ struct workload {
 /// c slices, stages overlap: the first goes through all rounds, and each further one follows after the longest of: B / c,
 /// where B is the busiest link over the whole plan; the posts of the rank with the most messages in a slice; the latency
 /// and 1/c of the time of any round, as steps of `slices_at_once` slices are under way at the same time. Nor are more than
-/// `max_channels` slices, as those of one channel go through the whole plan one after the other. Thus
+/// `max_channels` slices at one rank, as those of one channel go through its steps one after the other. Thus
 /// T = launch + sum of latencies + (sum of round times) / c + (c - 1) times that, never below B, nor a bound on the graph.
 /// Not modelled: hash collisions of ECMP, protocol thresholds, reduction in switches, other traffic.
 /// Source of the overlap term: pipelining of stages in c pieces, as in van de Geijn, "On global combine operations", 1994.

@@ -64,11 +64,11 @@ TEST(sweep, measures_every_collective_with_right_data_in_and_out_of_place) {
 }
 
 TEST(sweep, knows_every_type_and_operation) {
-  for (int d = 0; d <= static_cast<int>(tc::dtype::bfloat16); ++d)
-    for (int o = 0; o <= static_cast<int>(tc::reduce_op::avg); ++o) {
+  for (const tc::dtype type : tc::all_dtypes)
+    for (const tc::reduce_op op : tc::all_reduce_ops) {
       auto c = quick(tc::collective_kind::all_reduce);
-      c.type = static_cast<tc::dtype>(d);
-      c.op = static_cast<tc::reduce_op>(o);
+      c.type = type;
+      c.op = op;
       c.root = {1};
       const auto rows = swept(3, c);
       ASSERT_TRUE(rows) << rows.error().message();

@@ -13,12 +13,6 @@ namespace {
 
 using data = std::vector<std::byte>;
 
-constexpr tc::dtype types[] = {tc::dtype::int8,    tc::dtype::uint8,   tc::dtype::int32,   tc::dtype::uint32,
-                               tc::dtype::int64,   tc::dtype::uint64,  tc::dtype::float16, tc::dtype::float32,
-                               tc::dtype::float64, tc::dtype::bfloat16};
-constexpr tc::reduce_op ops[] = {tc::reduce_op::sum, tc::reduce_op::prod, tc::reduce_op::min, tc::reduce_op::max,
-                                 tc::reduce_op::avg};
-
 data input(const tc::pattern& p, tc::dtype type, std::uint32_t rank, std::uint64_t count) {
   data d(count * tc::size_of(type).value);
   p.fill({rank}, d);
@@ -37,8 +31,8 @@ data reduced(const tc::pattern& p, tc::dtype type, tc::reduce_op op, std::uint32
 }
 
 TEST(pattern, accepts_what_a_serial_reduction_gives) {
-  for (const tc::dtype type : types)
-    for (const tc::reduce_op op : ops)
+  for (const tc::dtype type : tc::all_dtypes)
+    for (const tc::reduce_op op : tc::all_reduce_ops)
       for (const std::uint32_t ranks : {1U, 2U, 3U, 5U, 7U, 8U, 17U, 130U}) {
         const tc::pattern p(tc::collective_kind::all_reduce, type, op, ranks);
         const data right = reduced(p, type, op, ranks, 5000);
@@ -59,8 +53,17 @@ TEST(pattern, notices_a_rank_that_is_missing_or_counted_twice) {
     }
 }
 
+TEST(pattern, notices_a_missing_rank_in_8_bit_sums) {
+  for (const tc::dtype type : {tc::dtype::float8_e4m3, tc::dtype::float8_e5m2})
+    for (const std::uint32_t ranks : {2U, 5U, 17U, 130U}) {
+      const tc::pattern p(tc::collective_kind::all_reduce, type, tc::reduce_op::sum, ranks);
+      const data without = reduced(p, type, tc::reduce_op::sum, ranks - 1, 5000);
+      EXPECT_GT(p.wrong({0}, without), 5000U / ranks) << to_string(type) << ' ' << ranks;
+    }
+}
+
 TEST(pattern, notices_a_single_changed_element) {
-  for (const tc::dtype type : types) {
+  for (const tc::dtype type : tc::all_dtypes) {
     const tc::pattern p(tc::collective_kind::all_reduce, type, tc::reduce_op::sum, 3);
     data d = reduced(p, type, tc::reduce_op::sum, 3, 9000);
     const std::size_t width = tc::size_of(type).value;

@@ -42,7 +42,7 @@ inline void declare(CLI::App& cli, bench_words& w) {
       ->capture_default_str();
   cli.add_option("-o,--op", w.op, "sum, prod, min, max, avg or all")->capture_default_str();
   cli.add_option("-d,--datatype", w.type,
-                 "int8, uint8, int32, uint32, int64, uint64, half, float, double, bfloat16 or all")
+                 "int8, uint8, int32, uint32, int64, uint64, half, float, double, bfloat16, f8e4m3, f8e5m2 or all")
       ->capture_default_str();
   cli.add_option("-r,--root", w.root, "root of broadcast, reduce, gather and scatter")->capture_default_str();
   cli.add_option("-a,--average", w.average, "time that is shown: 0 rank 0, 1 mean, 2 min, 3 max over ranks")
@@ -123,12 +123,13 @@ struct bench_request {
   std::vector<dtype> types;
   std::vector<reduce_op> ops;
   if (w.type == "all")
-    for (int d = 0; d <= static_cast<int>(dtype::bfloat16); ++d) types.push_back(static_cast<dtype>(d));
+    types.assign(std::begin(all_dtypes), std::end(all_dtypes));
   else if (const auto one = parse_dtype(w.type))
     types.push_back(*one);
   else
-    return bad("there is no data type '" + w.type + "'",
-               "name one of int8, uint8, int32, uint32, int64, uint64, half, float, double, bfloat16, all");
+    return bad(
+        "there is no data type '" + w.type + "'",
+        "name one of int8, uint8, int32, uint32, int64, uint64, half, float, double, bfloat16, f8e4m3, f8e5m2, all");
   if (w.op == "all" && reduces(c.collective))
     for (int o = 0; o <= static_cast<int>(reduce_op::avg); ++o) ops.push_back(static_cast<reduce_op>(o));
   else if (w.op == "all")

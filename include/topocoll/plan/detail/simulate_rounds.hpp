@@ -169,7 +169,10 @@ result<simulation> simulator<M>::run(const problem& p, const workload& work) {
   std::vector<double> paced(stages, 0);                         // transfer time that the stage's limit set
   const double chunk = static_cast<double>(p.size.value) / static_cast<double>(work.chunks);
   const double per_reduced = cost_.reduce(bytes{std::uint64_t{1} << 40U}).value / 0x1p40;
-  double serial = 0;  // all round times, one after the other
+  double serial = 0;                                              // all round times, one after the other
+  std::vector<double> own_latency(ranks, 0), own_time(ranks, 0);  // the same of the rounds in which a rank takes part
+  std::vector<std::uint32_t> last_round(ranks, 0);
+  std::uint32_t group_number = 0;
   bool unpriced = false;
 
   for (const detail::round_group& group : detail::equal_rounds(work.rounds)) {
@@ -252,6 +255,13 @@ result<simulation> simulator<M>::run(const problem& p, const workload& work) {
       receives[t.to.value] = 0;
     }
     const double step_latency = longest + (most > 1 ? (most - 1) * cost_.post().value : 0);
+    ++group_number;
+    for (const transfer& t : moves)
+      for (const rank_id r : {t.from, t.to}) {
+        if (std::exchange(last_round[r.value], group_number) == group_number) continue;
+        own_latency[r.value] += step_latency * group.repeats;
+        own_time[r.value] += on_links * group.repeats;
+      }
     for (const std::size_t k : group.members) {
       const traffic_round& r = work.rounds[k];
       const double on_rank = most_received * work.reduced[r.stage] * per_reduced;
@@ -300,7 +310,11 @@ result<simulation> simulator<M>::run(const problem& p, const workload& work) {
   s.busiest = seconds{busiest};
   s.unhidden = seconds{std::max(0.0, serial - busiest) * work.together / work.slices};
   double messages = 0;
-  for (std::size_t r = 0; r < ranks; ++r) messages = std::max({messages, posts_out[r], posts_in[r]});
+  for (std::size_t r = 0; r < ranks; ++r) {
+    messages = std::max({messages, posts_out[r], posts_in[r]});
+    if (own_latency[r] + own_time[r] > (s.span.wait + s.span.busy).value)
+      s.span = {seconds{own_latency[r]}, seconds{own_time[r]}};
+  }
   s.holds.push_back({cost_.post() * messages, seconds{0}});
   detail::keep_longest(s.holds, s.busiest);
   s.posting = s.held(1);
