@@ -37,6 +37,9 @@ struct before_at {
 [[nodiscard]] inline std::vector<std::uint32_t> positions_in_order(std::size_t n, before_at before) {
   std::vector<std::uint32_t> order(n);
   for (std::size_t i = 0; i < n; ++i) order[i] = static_cast<std::uint32_t>(i);
+  bool sorted = true;  // as lists that were made in order are
+  for (std::size_t i = 1; i < n && sorted; ++i) sorted = !before(order[i], order[i - 1]);
+  if (sorted) return order;
   std::stable_sort(order.begin(), order.end(), before);
   return order;
 }

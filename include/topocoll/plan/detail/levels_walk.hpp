@@ -160,12 +160,22 @@ result<levels> levels_of(const problem& q) {
   std::vector<std::uint32_t> by_host(n), by_island(n);
   for (std::uint32_t r = 0; r < n; ++r) by_host[r] = by_island[r] = r;
   const auto host = [&](std::uint32_t r) -> const std::string& { return g.at(q.ranks[r]).host; };
+  // Hosts by number, in the order of their names: ranks are compared many times, and neighbours are mostly of one host.
+  std::vector<std::uint32_t> host_number(n), firsts;
+  for (std::uint32_t r = 0; r < n; ++r)
+    if (r == 0 || host(r) != host(r - 1)) firsts.push_back(r);
+  std::vector<std::uint32_t> by_name = firsts;
+  seq::sort(by_name, [&](std::uint32_t a, std::uint32_t b) { return host(a) < host(b); });
+  for (std::uint32_t i = 1; i < by_name.size(); ++i)
+    host_number[by_name[i]] = host_number[by_name[i - 1]] + (host(by_name[i]) != host(by_name[i - 1]) ? 1 : 0);
+  for (std::uint32_t r = 1; r < n; ++r)
+    if (host(r) == host(r - 1)) host_number[r] = host_number[r - 1];
   const auto island = [&](std::uint32_t r) { return wired.find(q.ranks[r].value); };
-  seq::sort(by_host, [&](std::uint32_t a, std::uint32_t b) { return host(a) < host(b); });
+  seq::sort_by(by_host, [&](std::uint32_t r) { return host_number[r]; });
   seq::sort(by_island, [&](std::uint32_t a, std::uint32_t b) { return island(a) < island(b); });
   detail::disjoint_sets together(n);
   for (std::uint32_t i = 1; i < n; ++i) {
-    if (!host(by_host[i]).empty() && host(by_host[i]) == host(by_host[i - 1]))
+    if (!host(by_host[i]).empty() && host_number[by_host[i]] == host_number[by_host[i - 1]])
       together.join(by_host[i], by_host[i - 1]);
     if (island(by_island[i]) == island(by_island[i - 1])) together.join(by_island[i], by_island[i - 1]);
   }
@@ -211,7 +221,7 @@ result<levels> levels_of(const problem& q) {
   const auto number = [&](node_id v) { return g.at(v).index.value_or(none); };
   seq::sort(order, [&](std::uint32_t a, std::uint32_t b) {
     if (found.box[a] != found.box[b]) return found.box[a] < found.box[b];
-    if (host(a) != host(b)) return host(a) < host(b);
+    if (host_number[a] != host_number[b]) return host_number[a] < host_number[b];
     if (number(q.ranks[a]) != number(q.ranks[b])) return number(q.ranks[a]) < number(q.ranks[b]);
     return q.ranks[a] != q.ranks[b] ? q.ranks[a] < q.ranks[b] : a < b;
   });

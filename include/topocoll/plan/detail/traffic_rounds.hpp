@@ -139,11 +139,38 @@ template <class = void>
   return rounds;
 }
 
+/// Sorts by a number below `end`, equal ones as they were. Cost: O(moves + end).
+template <class Number>
+void sort_by_number(std::vector<transfer>& moves, std::uint32_t end, const Number& number) {
+  std::vector<std::uint32_t> first(std::size_t{end} + 1, 0);
+  for (const transfer& t : moves) ++first[number(t) + 1];
+  for (std::size_t k = 1; k < first.size(); ++k) first[k] += first[k - 1];
+  std::vector<transfer> sorted(moves.size());
+  for (const transfer& t : moves) sorted[first[number(t)]++] = t;
+  moves = std::move(sorted);
+}
+
+/// Sorts by sender, receiver and way. There may be millions, most of the time of pricing a plan of 100,000 ranks.
+template <class = void>
+void sort_moves(std::vector<transfer>& moves) {
+  std::uint32_t last_rank = 0, last_way = 0;
+  for (const transfer& t : moves) {
+    last_rank = std::max({last_rank, t.from.value, t.to.value});
+    last_way = std::max(last_way, t.way);
+  }
+  if (last_way != 0 || moves.size() < last_rank / 8) {
+    seq::sort_by(moves,
+                 [](const transfer& t) { return std::pair(std::uint64_t{t.from.value} << 32U | t.to.value, t.way); });
+    return;
+  }
+  sort_by_number(moves, last_rank + 1, [](const transfer& t) { return t.to.value; });
+  sort_by_number(moves, last_rank + 1, [](const transfer& t) { return t.from.value; });
+}
+
 /// One transfer per pair of ranks and way.
 template <class = void>
 void join_moves(std::vector<transfer>& moves) {
-  seq::sort_by(moves,
-               [](const transfer& t) { return std::pair(std::uint64_t{t.from.value} << 32U | t.to.value, t.way); });
+  sort_moves(moves);
   std::size_t kept = 0;
   for (std::size_t i = 0; i < moves.size(); ++i) {
     if (kept > 0 && moves[kept - 1].from == moves[i].from && moves[kept - 1].to == moves[i].to &&
@@ -202,6 +229,56 @@ template <class = void>
   return walked_rounds(plan, weights, st, group);
 }
 
+/// Rounds of groups of a stage. Most groups are cut like another one before, and do the same with other ranks.
+template <class = void>
+class stage_traffic {
+ public:
+  stage_traffic(const schedule& plan, const unit_weights<>& weights, const stage& st)
+      : plan_(plan), weights_(weights), stage_(st) {}
+
+  [[nodiscard]] std::vector<traffic_round> of(const group_view& group) {
+    const bool by_rank = stage_.how == algorithm::bruck || stage_.how == algorithm::pat || !plan_.ways.empty();
+    if (by_rank || group.size() < 2) return group_rounds(plan_, weights_, stage_, group);
+    const shape* like = nullptr;
+    for (const shape& s : known_)
+      if (same(s.bounds, group.bounds) && same(s.parents, group.parents)) like = &s;
+    if (like == nullptr) {
+      if (known_.size() == most_shapes) return group_rounds(plan_, weights_, stage_, group);
+      while (places_.size() < group.size()) places_.push_back({static_cast<std::uint32_t>(places_.size())});
+      const group_view by_place{std::span(places_).first(group.size()), group.bounds, group.parents};
+      known_.push_back({group.bounds, group.parents, group_rounds(plan_, weights_, stage_, by_place)});
+      like = &known_.back();
+    }
+    std::vector<traffic_round> rounds = like->rounds;
+    for (traffic_round& r : rounds)
+      for (transfer& t : r.moves) {
+        t.from = group.members[t.from.value];
+        t.to = group.members[t.to.value];
+      }
+    return rounds;
+  }
+
+ private:
+  using numbers = std::span<const std::uint32_t>;
+  [[nodiscard]] static bool same(numbers a, numbers b) {
+    if (a.size() != b.size()) return false;
+    for (std::size_t i = 0; i < a.size(); ++i)
+      if (a[i] != b[i]) return false;
+    return true;
+  }
+  struct shape {
+    numbers bounds, parents;
+    std::vector<traffic_round> rounds;  ///< between places in the group
+  };
+  static constexpr std::size_t most_shapes = 32;
+
+  const schedule& plan_;
+  const unit_weights<>& weights_;
+  const stage& stage_;
+  std::vector<rank_id> places_;
+  std::vector<shape> known_;
+};
+
 }  // namespace detail
 
 template <class>
@@ -214,9 +291,9 @@ std::vector<traffic_round> traffic(const schedule& compact, std::span<const std:
   for (std::uint32_t index = 0; index < plan.stages.size(); ++index) {
     const stage& st = plan.stages[index];
     std::vector<std::vector<traffic_round>> groups;
+    detail::stage_traffic<> traffic_of(plan, weights, st);
     for (std::size_t g = 0; g < st.group_count(); ++g)
-      if (auto rounds = detail::group_rounds(plan, weights, st, st.group(g)); !rounds.empty())
-        groups.push_back(std::move(rounds));
+      if (auto rounds = traffic_of.of(st.group(g)); !rounds.empty()) groups.push_back(std::move(rounds));
     // Groups go side by side; where one repeats a round more often than another, the round is cut.
     std::vector<std::size_t> next(groups.size(), 0);
     while (true) {
@@ -228,6 +305,10 @@ std::vector<traffic_round> traffic(const schedule& compact, std::span<const std:
       traffic_round r;
       r.stage = index;
       r.repeat = repeat;
+      std::size_t moves = 0;
+      for (std::size_t g = 0; g < groups.size(); ++g)
+        if (next[g] < groups[g].size()) moves += groups[g][next[g]].moves.size();
+      r.moves.reserve(moves);
       for (std::size_t g = 0; g < groups.size(); ++g) {
         if (next[g] == groups[g].size()) continue;
         traffic_round& theirs = groups[g][next[g]];

@@ -143,7 +143,8 @@ class local_order {
         previous_(p.steps.size(), none),
         place_(p.steps.size()),
         done_(p.steps.size(), 0),
-        seen_(p.steps.size(), 0) {
+        seen_(p.steps.size(), 0),
+        shown_(p.steps.size(), none) {
     std::vector<std::uint32_t> last(p.channels, none), count(p.channels, 0);
     for (std::uint32_t s = 0; s < p.steps.size(); ++s) {
       const std::uint32_t c = p.steps[s].channel;
@@ -165,13 +166,17 @@ class local_order {
   [[nodiscard]] bool before(std::uint32_t a, std::uint32_t b) {
     if (a >= b) return false;
     if (p_.steps[a].channel == p_.steps[b].channel && place_[a] < done_[b]) return true;
+    if (shown_[a] == b) return true;  // steps meet in many cells
     ++stamp_;
     todo_.assign(1, b);
     while (!todo_.empty()) {
       const std::uint32_t s = todo_.back();
       todo_.pop_back();
       for (const std::uint32_t w : p_.steps[s].after) {
-        if (w == a) return true;
+        if (w == a) {
+          shown_[a] = b;
+          return true;
+        }
         visit(w, a);
       }
       if (previous_[s] != none) visit(previous_[s], a);
@@ -188,6 +193,7 @@ class local_order {
   }
   const program& p_;
   std::vector<std::uint32_t> previous_, place_, done_, seen_, todo_;
+  std::vector<std::uint32_t> shown_;  // per step: one that was found to come after it
   std::uint32_t stamp_ = 0;
 };
 
