@@ -114,10 +114,10 @@ class pattern {
       values[i] = static_cast<double>(all);
       if (op_ == reduce_op::avg) {
         // Narrow sums have wrapped before they are divided.
-        if (type_ == dtype::int8) all = static_cast<std::int8_t>(all);
+        if (type_ == dtype::int8) all = (all & 0xff) - ((all & 0x80) << 1U);
         if (type_ == dtype::uint8) all = static_cast<std::uint8_t>(all);
-        values[i] =
-            is_integer(type_) ? static_cast<double>(all / static_cast<std::int64_t>(ranks_)) : values[i] / ranks_;
+        const std::int64_t whole = all / static_cast<std::int64_t>(ranks_);
+        values[i] = is_integer(type_) ? static_cast<double>(whole) : values[i] / ranks_;
       }
     }
     return encoded(values);

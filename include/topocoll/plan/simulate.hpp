@@ -105,7 +105,7 @@ struct simulation {
 
   /// `posting` for `factor` times the size.
   [[nodiscard]] seconds held(double factor) const {
-    const double parts = std::max(slices / together, 1U), channels = max_channels / together;
+    const double parts = std::max(slices / together, 1U), channels = double{max_channels} / together;
     double longest = 0;
     for (const slice_hold& h : holds)
       longest = std::max(longest, h.wait.value - factor * (busiest - h.busy).value / parts);

@@ -34,11 +34,11 @@ struct verify_options {
 ///
 /// By stage: every distinct shape of a group (kind, algorithm, sizes of its parts) is lowered alone and proved exactly;
 /// then the stages are composed, rank by rank and unit by unit, on the sets of ranks whose contributions a rank holds;
-/// then the programs of up to 1,024 ranks are checked, each alone, for order between stages, again with four slices. What this takes on trust is that groups of equal
-/// shape are lowered alike, which the tests check against exact proofs.
+/// then the programs of up to 1,024 ranks are checked, each alone, for order between stages, again with four slices. What
+/// this takes on trust is that groups of equal shape are lowered alike, which the tests check against exact proofs.
 /// @return as above; `unsupported` when one group alone is too large for an exact proof
 template <class = void>
-[[nodiscard]] result<proof> verify(const schedule& plan, verify_options options = {});
+[[nodiscard]] result<proof> verify(const schedule& compact, verify_options options = {});
 
 }}}  // namespace topocoll::v0::plan
 

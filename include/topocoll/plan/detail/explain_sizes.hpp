@@ -39,7 +39,7 @@ template <class = void>
   if (parts < 2) return c;
   for (const slice_hold& h : s.holds)
     c.slopes.push_back({fixed + h.wait * further, (moving - (s.busiest - h.busy) * (further / parts)).value / size});
-  if (const double channels = max_channels / s.together; parts > channels)
+  if (const double channels = double{max_channels} / s.together; parts > channels)
     c.slopes.push_back(
         {fixed + s.span.wait * (parts / channels - 1),
          (s.busiest * (1 / parts) + s.unhidden + s.span.busy * ((parts / channels - 1) / parts)).value / size});
