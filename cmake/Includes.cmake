@@ -62,20 +62,10 @@ function(topocoll_sources target)
 endfunction()
 
 # Replaces the sources of a target by batches of up to <count>: one file that includes all their headers, then each source in
-# a namespace of its own. Sources of tests spend two thirds of their compile time on what they share. One that defines what
-# others declare (its text has "// not in a batch") stays alone.
+# a namespace of its own. Sources of tests spend two thirds of their compile time on what they share.
 function(topocoll_batch target count)
-  get_target_property(all ${target} SOURCES)
+  get_target_property(sources ${target} SOURCES)
   set(batches "")
-  set(sources "")
-  foreach(source IN LISTS all)
-    file(STRINGS "${source}" alone REGEX "// not in a batch")
-    if(alone)
-      list(APPEND batches "${source}")
-    else()
-      list(APPEND sources "${source}")
-    endif()
-  endforeach()
   set(number 0)
   # g++ takes what is in no main file for a header, where unnamed namespaces would be a mistake.
   set(warnings "#if defined(__GNUC__) && !defined(__clang__)\n#pragma GCC diagnostic ignored \"-Wsubobject-linkage\"\n#endif\n")

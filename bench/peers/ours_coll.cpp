@@ -19,7 +19,14 @@ namespace tc = topocoll;
 using communicator = tc::communicator<tc::shm_transport>;
 
 /// Where the buffers of a rank come from; the one place to change.
-float* buffer_of(communicator& /*comm*/, std::uint64_t count, bool /*library*/) { return bench::private_buffer(count); }
+float* buffer_of(communicator& comm, std::uint64_t count, bool library) {
+  if (!library) return bench::private_buffer(count);
+  static std::vector<tc::buffer<float>> kept;
+  auto given = comm.allocate<float>(count);
+  if (!given) bench::give_up(given.error().message());
+  kept.push_back(*std::move(given));
+  return kept.back().data();
+}
 
 class topocoll_library {
  public:

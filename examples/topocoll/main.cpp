@@ -3,7 +3,6 @@
 #include <csignal>
 #include <string_view>
 #include <vector>
-#include <topocoll/app/command_table.hpp>
 #include <topocoll/app/streams.hpp>
 #include "commands.hpp"
 
@@ -11,8 +10,5 @@ int main(int count, char** words) {
   std::signal(SIGPIPE, SIG_IGN);  // a closed pipe becomes an error of write
   topocoll::app::stream out(1), err(2);
   const std::vector<std::string_view> args(words + (count > 0 ? 1 : 0), words + count);
-  static constexpr auto table =
-      topocoll::app::command_table({commands::topo, commands::plan, commands::export_files, commands::order,
-                                    commands::preflight, commands::bench, commands::calibrate});
-  return topocoll::app::finish(topocoll::app::dispatch(table, args, out.to(), err.to()), out, err.to());
+  return topocoll::app::finish(commands::run(args, out.to(), err.to()), out, err.to());
 }

@@ -280,11 +280,13 @@ TYPED_TEST(collective_contract, names_the_rank_that_makes_another_call) {
   }
 }
 
+/// A rank that needs nothing from the others may have finished before they differ: then its next call tells (`by_next`).
 template <class G, class First, class Second>
-void expect_mismatch(First first, Second second) {
+void expect_mismatch(First first, Second second, bool by_next = false) {
   const auto told = groups::on_all(G::make(3), [&](auto& t) -> failure {
     auto comm = communicator<std::remove_reference_t<decltype(t)>>::create(std::move(t)).value();
-    const result<void> done = comm.rank().value != 1 ? first(comm) : second(comm);
+    result<void> done = comm.rank().value != 1 ? first(comm) : second(comm);
+    if (done && by_next) done = comm.barrier();
     return done ? fail(errc::bug, "it succeeded") : done.error();
   });
   for (const failure& f : told) {
@@ -304,7 +306,7 @@ TYPED_TEST(collective_contract, notices_every_way_in_which_calls_can_differ) {
   expect_mismatch<TypeParam>(reduce_of(100), [](auto& comm) { return comm.barrier(); });
   expect_mismatch<TypeParam>(reduce_of(100), [](auto& comm) { return comm.broadcast(std::vector<float>(100), {0}); });
   expect_mismatch<TypeParam>([](auto& comm) { return comm.broadcast(std::vector<float>(100), {0}); },
-                             [](auto& comm) { return comm.broadcast(std::vector<float>(100), {2}); });
+                             [](auto& comm) { return comm.broadcast(std::vector<float>(100), {2}); }, true);
   expect_mismatch<TypeParam>(
       [](auto& comm) {
         return comm.adopt(plan::flat_schedule(collective_kind::all_reduce, 3, {}, plan::algorithm::ring).value());

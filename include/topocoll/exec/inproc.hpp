@@ -26,9 +26,10 @@ static_assert(Transport<inproc_transport>);
 ///          space, see `group_options`.
 [[nodiscard]] inline result<std::vector<inproc_transport>> make_inproc_group(std::uint32_t ranks,
                                                                              const group_options& options = {}) {
-  auto shape = detail::group_shape::of(ranks, options.channels, options.memory, false);
+  auto shape =
+      detail::group_shape::of({ranks, options.channels, options.memory, options.buffers}, detail::sharing::threads);
   if (!shape) return std::move(shape).error();
-  auto memory = detail::make_group_memory(*shape, false);
+  auto memory = detail::make_group_memory(*shape, detail::sharing::threads);
   if (!memory) return std::move(memory).error();
   const detail::process_identity me = detail::this_process();
   const std::string host = detail::host_name();

@@ -11,12 +11,16 @@
 #include <topocoll/core/result.hpp>
 #include <topocoll/exec/detail/lane_transport.hpp>
 #include <topocoll/exec/detail/named_memory.hpp>
+#include <topocoll/exec/detail/remote_reads.hpp>
 #include <topocoll/exec/transport.hpp>
 
 namespace topocoll { inline namespace v0 {
 
 /// One rank of a group of processes.
 ///
+/// Collectives that no plan was adopted for work straight on the buffers, where all of these come from `allocate`. Else
+/// ranks read private memory of one another (process_vm_readv; under Yama's ptrace_scope 1, attaching permits that to
+/// processes of the same user), or, if the system refuses, copy through shared memory.
 /// Messages go through slots in shared memory: the sender copies in, the receiver copies or combines straight out of
 /// the slot. A rank that waits spins for up to 2 ms if it has its core to itself, yields if another rank runs on the
 /// same core, then sleeps until woken. A peer that dies is noticed within 0.2 s by whoever waits for it, by its process
@@ -37,9 +41,10 @@ class shm_group {
  public:
   /// @return `invalid_argument` for no ranks or no channels, `system` if there is no memory
   [[nodiscard]] static result<shm_group> create(std::uint32_t ranks, const group_options& options = {}) {
-    auto shape = detail::group_shape::of(ranks, options.channels, options.memory, false);
+    auto shape =
+        detail::group_shape::of({ranks, options.channels, options.memory, options.buffers}, detail::sharing::forked);
     if (!shape) return std::move(shape).error();
-    auto memory = detail::make_group_memory(*shape, true);
+    auto memory = detail::make_group_memory(*shape, detail::sharing::forked);
     if (!memory) return std::move(memory).error();
     return shm_group(*std::move(memory));
   }
@@ -54,6 +59,7 @@ class shm_group {
                   "there is no rank " + std::to_string(rank.value) + " in a group of " + std::to_string(size()));
     if (!memory_->attach(rank.value, detail::this_process(), detail::host_name()))
       return fail(errc::mismatch, "the place of " + memory_->name_of(rank.value) + " is taken");
+    detail::allow_reads();
     return shm_transport(std::make_unique<detail::endpoint>(memory_, rank.value));
   }
   /// For the process that starts the ranks: says that the process `pid` will be `rank`, so that its death has a name
@@ -83,8 +89,10 @@ class shm_group {
 ///          if rank 0 died
 [[nodiscard]] inline result<shm_transport> join_shm(std::string_view name, rank_id rank, std::uint32_t ranks,
                                                     deadline until, const group_options& options = {}) {
-  auto memory = detail::join_named_memory(name, rank.value, ranks, options.channels, options.memory, until);
+  auto memory =
+      detail::join_named_memory(name, rank.value, {ranks, options.channels, options.memory, options.buffers}, until);
   if (!memory) return std::move(memory).error();
+  detail::allow_reads();
   return shm_transport(std::make_unique<detail::endpoint>(*std::move(memory), rank.value));
 }
 

@@ -3,15 +3,10 @@
 #include <string_view>
 #include <unit/app/whole_program.hpp>
 #include <vector>
-#include <topocoll/app/main.hpp>
+#include <topocoll/app/sink.hpp>
 #include <gtest/gtest.h>
 
 namespace app = topocoll::app;
-
-// not in a batch: defines what the header declares
-int whole_program::run(std::span<const std::string_view> args, app::sink out, app::sink err) {
-  return app::run(args, out, err);
-}
 
 namespace {
 
@@ -22,7 +17,7 @@ struct answer {
 
 answer ask(const std::vector<std::string_view>& args) {
   answer a;
-  a.code = app::run(args, app::into(a.out), app::into(a.err));
+  a.code = commands::run(args, app::into(a.out), app::into(a.err));
   return a;
 }
 
@@ -31,7 +26,7 @@ answer ask(const std::vector<std::string_view>& args) {
 TEST(run, lists_every_command_in_its_help) {
   const answer a = ask({"--help"});
   EXPECT_EQ(a.code, app::exit_ok);
-  for (const app::command& c : app::commands) {
+  for (const app::command& c : commands::all) {
     EXPECT_NE(a.out.find("\n  " + std::string(c.name) + ' '), std::string::npos) << c.name;
     EXPECT_NE(a.out.find(c.example), std::string::npos) << c.name;
     EXPECT_TRUE(c.example.starts_with("topocoll " + std::string(c.name))) << c.example;
@@ -39,7 +34,7 @@ TEST(run, lists_every_command_in_its_help) {
 }
 
 TEST(run, every_command_answers_help_on_standard_output) {
-  for (const app::command& c : app::commands) {
+  for (const app::command& c : commands::all) {
     SCOPED_TRACE(c.name);
     const answer a = ask({c.name, "--help"});
     EXPECT_EQ(a.code, app::exit_ok);
@@ -49,7 +44,7 @@ TEST(run, every_command_answers_help_on_standard_output) {
 }
 
 TEST(run, every_command_refuses_options_that_it_does_not_have) {
-  for (const app::command& c : app::commands) {
+  for (const app::command& c : commands::all) {
     SCOPED_TRACE(c.name);
     const answer a = ask({c.name, "--no-such-option"});
     EXPECT_EQ(a.code, app::exit_unable);

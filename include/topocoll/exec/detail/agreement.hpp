@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 #include <topocoll/core/deadline.hpp>
 #include <topocoll/core/result.hpp>
@@ -119,22 +120,22 @@ template <class = void>
 [[nodiscard]] result<void> check_buffers(collective_kind kind, std::uint32_t rank, std::uint32_t ranks,
                                          std::uint32_t root, const void* in, const void* out, std::uint64_t count,
                                          dtype type) {
-  const std::string name = std::string(to_string(kind)) + " on rank " + std::to_string(rank);
+  const auto name = [&] { return std::string(to_string(kind)) + " on rank " + std::to_string(rank); };
   const std::uint64_t size = size_of(type).value;
   if (root >= ranks)
     return fail(errc::invalid_argument,
-                name + " has root " + std::to_string(root) + " in a group of " + std::to_string(ranks));
+                name() + " has root " + std::to_string(root) + " in a group of " + std::to_string(ranks));
   if (count > UINT64_MAX / size / ranks)
     return fail(errc::invalid_argument,
-                name + ": " + std::to_string(count) + " elements are more than there are addresses");
+                name() + ": " + std::to_string(count) + " elements are more than there are addresses");
   if (count == 0) return {};
   const region before = input_of(kind, rank == root), after = output_of(kind, rank == root);
   const bool reads = before != region::nothing, writes = after != region::nothing;
   const std::uint64_t shard = count * size, whole = plan::sharded(kind) ? shard * ranks : shard;
   const std::uint64_t in_size = before == region::whole ? whole : shard;
   const std::uint64_t out_size = after == region::whole ? whole : shard;
-  if (reads && in == nullptr) return fail(errc::invalid_argument, name + " has no input");
-  if (writes && out == nullptr) return fail(errc::invalid_argument, name + " has no output");
+  if (reads && in == nullptr) return fail(errc::invalid_argument, name() + " has no input");
+  if (writes && out == nullptr) return fail(errc::invalid_argument, name() + " has no output");
   if (!reads || !writes) return {};
   const auto i = reinterpret_cast<std::uintptr_t>(in);
   const auto o = reinterpret_cast<std::uintptr_t>(out);
@@ -144,7 +145,7 @@ template <class = void>
                         : after == region::own_shard ? o == i + own
                                                      : i == o && kind != collective_kind::all_to_all;
   if (in_place) return {};
-  return fail(errc::invalid_argument, name + ": input and output overlap, and not as a call in place does",
+  return fail(errc::invalid_argument, name() + ": input and output overlap, and not as a call in place does",
               before == region::own_shard  ? "in place, the input is the rank's own shard of the output"
               : after == region::own_shard ? "in place, the output is the rank's own shard of the input"
                                            : "");
@@ -181,6 +182,29 @@ template <class = void>
   return fail(errc::invalid_argument, name + ": input and output overlap, and not as a call in place does",
               before == region::own_shard ? "in place, the input is the rank's own shard of the output"
                                           : "in place, the output is the rank's own shard of the input");
+}
+
+/// For ranges whose sizes do not fit one another.
+template <class = void>
+[[nodiscard]] failure sizes_differ(std::string_view call, std::uint32_t rank, std::uint32_t ranks, std::size_t in,
+                                   std::size_t out) {
+  return fail(errc::invalid_argument, std::string(call) + " on rank " + std::to_string(rank) + " of " +
+                                          std::to_string(ranks) + " was given " + std::to_string(in) +
+                                          " elements in and " + std::to_string(out) +
+                                          " out, which do not belong together");
+}
+/// Whether ranges of so many elements can be those of a call with unequal shards. Another number of counts than ranks is
+/// for `check_buffers` to tell.
+template <class = void>
+[[nodiscard]] bool sizes_fit(collective_kind kind, std::uint32_t rank, std::uint32_t ranks, std::uint32_t root,
+                             std::size_t in, std::size_t out, std::span<const std::uint64_t> counts) {
+  if (counts.size() != ranks) return true;
+  std::uint64_t all = 0;
+  for (const std::uint64_t c : counts) all += c;
+  const auto fits = [&](region part, std::size_t given) {
+    return part == region::nothing || given == (part == region::whole ? all : counts[rank]);
+  };
+  return fits(input_of(kind, rank == root), in) && fits(output_of(kind, rank == root), out);
 }
 
 }}}  // namespace topocoll::v0::detail

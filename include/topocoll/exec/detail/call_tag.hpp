@@ -2,6 +2,7 @@
 #pragma once
 // The tag of a collective's messages: enough of the call to notice, and to say, that two ranks do not run the same one.
 #include <cstdint>
+#include <iterator>
 #include <span>
 #include <string>
 #include <topocoll/exec/dtype.hpp>
@@ -61,7 +62,8 @@ template <class = void>
   const std::uint64_t kind = (tag >> 39U) & 7U;
   const std::uint64_t type = (tag >> 35U) & 15U;
   const std::uint64_t op = (tag >> 32U) & 7U;
-  if ((tag & (0xfULL << 60U)) != call_tag_mark || type > 9 || op > 4) return "tag 0x" + hex(tag, 16);
+  if ((tag & (0xfULL << 60U)) != call_tag_mark || type >= std::size(all_dtypes) || op > 4)
+    return "tag 0x" + hex(tag, 16);
   const std::string call = "call " + std::to_string((tag >> 44U) & 0xffffU);
   const auto part = static_cast<call_identity::step>((tag >> 42U) & 3U);
   if (part == call_identity::step::barrier) return call + ", barrier";

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// The memory that the ranks of one host share: who is there, why the group broke, and a ring of slots per pair and
-// channel.
+// The memory that the ranks of one host share, as one process sees it.
 #include <atomic>
 #include <cerrno>
 #include <cstddef>
@@ -10,6 +9,8 @@
 #include <linux/futex.h>
 #include <memory>
 #include <new>
+#include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <sys/mman.h>
@@ -21,15 +22,11 @@
 #include <topocoll/core/ids.hpp>
 #include <topocoll/core/result.hpp>
 #include <topocoll/core/units.hpp>
+#include <topocoll/exec/detail/group_layout.hpp>
 #include <topocoll/exec/detail/process.hpp>
 #include <climits>
 
 namespace topocoll { inline namespace v0 { namespace detail {
-
-inline constexpr std::size_t cache_line = 64;
-inline constexpr std::uint32_t nobody = UINT32_MAX;
-static_assert(std::atomic<std::uint64_t>::is_always_lock_free && std::atomic<std::uint32_t>::is_always_lock_free,
-              "processes can only share atomics that need no lock");
 
 /// A mapping that is given back by its destructor.
 class mapping {
@@ -53,136 +50,12 @@ class mapping {
   std::size_t size_ = 0;
 };
 
-enum class presence : std::uint32_t {
-  absent,  ///< has not attached yet
-  present,
-  left,  ///< destroyed its transport
-  dead   ///< whoever started it says so
-};
-
-/// What all ranks know of one of them.
-struct alignas(cache_line) rank_record {
-  std::atomic<presence> state;
-  std::atomic<std::int32_t> pid;
-  std::atomic<std::uint64_t> started;
-  std::atomic<std::uint64_t> pid_namespace;
-  char host[65];  // written before `state` becomes present
-  char fate[95];  // "was killed by signal 9 (Killed)"; written before `state` becomes dead
-
-  // Sleeping and waking, see endpoint.hpp.
-  alignas(cache_line) std::atomic<std::uint32_t> bell;
-  std::atomic<std::uint32_t> asleep;
-  std::atomic<std::int32_t> core;  // where the rank was last seen
-
-  // For messages to people: whom this rank waits for, and when it last said so.
-  alignas(cache_line) std::atomic<std::uint32_t> waits_for;
-  std::atomic<std::uint64_t> said_at;  // ns of the monotonic clock, which all processes of a host share
-};
-
-/// Start of the shared memory.
-struct alignas(cache_line) group_header {
-  std::uint64_t mark;
-  std::uint32_t ranks;
-  std::uint32_t channels;
-  std::uint32_t slot_count;
-  std::uint32_t slot_bytes;
-  std::uint64_t total_bytes;
-  std::atomic<std::uint32_t> ready;     // 1 when everything above and all records are written
-  std::atomic<std::uint32_t> attached;  // ranks that have attached at some time
-
-  alignas(cache_line) std::atomic<std::uint32_t> broken;  // 0 whole, 1 the cause is being written, 2 broken
-  std::uint32_t code;
-  char what[1024];
-  char next[256];
-};
-
-/// One slot of a ring: a whole message if it is short, or one piece of a long one.
-struct alignas(cache_line) slot_header {
-  static constexpr std::size_t short_bytes = 40;
-
-  std::atomic<std::uint64_t> sequence;  // k+1 when the k-th piece of the lane lies here
-  std::uint64_t tag;                    // these two in the first piece of a message
-  std::uint64_t size;
-  alignas(8) std::byte data[short_bytes];  // the message, if it fits
-};
-static_assert(sizeof(slot_header) == cache_line, "a short message moves as one cache line");
-
-/// A message that the receiver reads where the sender has it: only within one address space.
-struct lent_message {
-  const std::byte* data;
-  std::atomic<std::uint32_t> claim;  // lent_*
-};
-inline constexpr std::uint32_t lent_offered = 0;
-inline constexpr std::uint32_t lent_in_use = 1;
-inline constexpr std::uint32_t lent_done = 2;
-inline constexpr std::uint32_t lent_revoked = 3;
-static_assert(sizeof(lent_message) <= slot_header::short_bytes);
-
-/// Counts of a lane that the receiver writes.
-struct alignas(cache_line) lane_control {
-  std::atomic<std::uint64_t> consumed;  // slots given back
-};
-
-/// Sizes of a group. Everything follows from the number of ranks, of channels, and the payload allowed.
-struct group_shape {
-  std::uint32_t ranks = 0;
-  std::uint32_t channels = 0;
-  std::uint32_t slot_count = 0;
-  std::uint32_t slot_bytes = 0;
-
-  // 8 slots: a sender fills one while the receiver empties another, with some slack for the scheduler. 32 KiB: larger
-  // slots gained nothing on the machines tried, smaller ones pay more flag exchanges; a lane stays well inside a 1 MiB
-  // L2 cache.
-  static constexpr std::uint32_t default_slots = 8;
-  static constexpr std::uint64_t most_slot_bytes = 32U << 10U;
-  static constexpr std::uint64_t least_slot_bytes = 256;
-
-  static constexpr bytes most_payload{256ULL << 20U};       // pages taken as they are used
-  static constexpr bytes most_payload_named{32ULL << 20U};  // pages taken at once
-
-  /// `payload` 0 stands for the default of the kind of memory.
-  [[nodiscard]] static result<group_shape> of(std::uint32_t ranks, std::uint32_t channels, bytes payload, bool named) {
-    if (ranks == 0) return fail(errc::invalid_argument, "a group needs at least one rank");
-    if (channels < 2)
-      return fail(errc::invalid_argument,
-                  "a group needs at least two channels, " + std::to_string(channels) + " were asked for");
-    // With more, sizes would leave 64 bits long after they left every host: lanes < 2^38 up to here.
-    if (ranks > 65536 || channels > 64)
-      return fail(errc::invalid_argument, "one host cannot hold " + std::to_string(ranks) + " ranks with " +
-                                              std::to_string(channels) + " channels");
-    if (payload.value == 0) payload = named ? most_payload_named : most_payload;
-    group_shape s{ranks, channels, default_slots, 0};
-    const std::uint64_t lanes = s.lanes() == 0 ? 1 : s.lanes();
-    std::uint64_t each = payload.value / lanes / default_slots;
-    each = each > most_slot_bytes ? most_slot_bytes : (each < least_slot_bytes ? least_slot_bytes : each);
-    s.slot_bytes = static_cast<std::uint32_t>(each / cache_line * cache_line);
-    return s;
-  }
-  [[nodiscard]] std::uint64_t lanes() const { return std::uint64_t{ranks} * (ranks - 1) * channels; }
-  [[nodiscard]] std::uint64_t records_at() const { return sizeof(group_header); }
-  [[nodiscard]] std::uint64_t controls_at() const { return records_at() + ranks * sizeof(rank_record); }
-  [[nodiscard]] std::uint64_t headers_at() const { return controls_at() + lanes() * sizeof(lane_control); }
-  [[nodiscard]] std::uint64_t payload_at() const {
-    const std::uint64_t end = headers_at() + lanes() * slot_count * sizeof(slot_header);
-    return (end + 4095) / 4096 * 4096;
-  }
-  [[nodiscard]] std::uint64_t total() const { return payload_at() + lanes() * slot_count * std::uint64_t{slot_bytes}; }
-};
-
-/// One lane: messages from one rank to another on one channel.
-struct lane_view {
-  lane_control* control = nullptr;
-  slot_header* headers = nullptr;
-  std::byte* payload = nullptr;
-};
-
 /// The shared memory of a group, as this process sees it. All functions may be called by any rank at any time.
 class group_memory {
  public:
-  static constexpr std::uint64_t layout_mark = 0x31306c6c6f634f54ULL;  // raised with every change of the layout
+  static constexpr std::uint64_t layout_mark = 0x32306c6c6f634f54ULL;  // raised with every change of the layout
 
-  group_memory(mapping m, group_shape s, bool one_address_space)
-      : mapping_(std::move(m)), shape_(s), one_address_space_(one_address_space) {}
+  group_memory(mapping m, group_shape s, sharing how) : mapping_(std::move(m)), shape_(s), how_(how) {}
 
   /// Writes the header and the records into zeroed memory. Done once, by whoever made the memory.
   void write_header() {
@@ -192,6 +65,9 @@ class group_memory {
     h->channels = shape_.channels;
     h->slot_count = shape_.slot_count;
     h->slot_bytes = shape_.slot_bytes;
+    h->cell_bytes = shape_.cell_bytes;
+    h->stage_bytes = shape_.stage_bytes;
+    h->buffer_bytes = shape_.buffer_bytes;
     h->total_bytes = shape_.total();
     for (std::uint32_t r = 0; r < shape_.ranks; ++r) {
       auto* record =
@@ -199,17 +75,55 @@ class group_memory {
       record->waits_for.store(nobody, std::memory_order_relaxed);
       record->core.store(-1, std::memory_order_relaxed);
     }
-    // Lane controls and slot headers start as zeros, which is what fresh pages hold: they are not touched here.
+    // Boards, lane controls and slot headers start as zeros, which is what fresh pages hold: they are not touched here.
     h->ready.store(1, std::memory_order_release);
   }
 
   [[nodiscard]] const group_shape& shape() const { return shape_; }
-  [[nodiscard]] bool one_address_space() const { return one_address_space_; }
-  [[nodiscard]] bytes size() const { return {shape_.total()}; }
+  [[nodiscard]] sharing how() const { return how_; }
+  [[nodiscard]] bool one_address_space() const { return how_ == sharing::threads; }
+  [[nodiscard]] bytes size() const { return {shape_.fixed()}; }
   [[nodiscard]] group_header& header() const { return *std::launder(reinterpret_cast<group_header*>(mapping_.data())); }
   [[nodiscard]] rank_record& record(std::uint32_t r) const {
     return *std::launder(
         reinterpret_cast<rank_record*>(mapping_.data() + shape_.records_at() + r * sizeof(rank_record)));
+  }
+  [[nodiscard]] board_counters& counters(std::uint32_t r) const {
+    return *std::launder(
+        reinterpret_cast<board_counters*>(mapping_.data() + shape_.boards_at() + r * shape_.board_bytes()));
+  }
+  /// Where rank r announces its call of this number.
+  [[nodiscard]] board_cell& cell(std::uint32_t r, std::uint64_t sequence) const {
+    return *std::launder(reinterpret_cast<board_cell*>(mapping_.data() + shape_.boards_at() + r * shape_.board_bytes() +
+                                                       sizeof(board_counters) +
+                                                       sequence % board_counters::depth * shape_.cell_stride()));
+  }
+  [[nodiscard]] std::byte* body(std::uint32_t r, std::uint64_t sequence) const {
+    return reinterpret_cast<std::byte*>(&cell(r, sequence)) + cache_line;
+  }
+  /// Where rank r puts what others are to read of private memory.
+  [[nodiscard]] std::byte* stage(std::uint32_t r) const {
+    return mapping_.data() + shape_.stages_at() + r * std::uint64_t{shape_.stage_bytes};
+  }
+  /// Room for the buffers that rank r gives out.
+  [[nodiscard]] std::span<std::byte> buffers(std::uint32_t r) const {
+    return {mapping_.data() + shape_.buffers_at() + r * shape_.buffer_bytes,
+            static_cast<std::size_t>(shape_.buffer_bytes)};
+  }
+  /// What tells every rank where memory of this rank lies, if they all see it: threads always do, processes where it is
+  /// from `buffers`.
+  [[nodiscard]] std::optional<std::uint64_t> place_of(const std::byte* at, std::uint64_t size) const {
+    const auto address = reinterpret_cast<std::uintptr_t>(at);
+    if (one_address_space()) return address;
+    const auto base = reinterpret_cast<std::uintptr_t>(mapping_.data());
+    if (address < base + shape_.buffers_at() || address > base + shape_.total() ||
+        size > base + shape_.total() - address)
+      return std::nullopt;
+    return address - base;
+  }
+  [[nodiscard]] std::byte* at_place(std::uint64_t place) const {
+    return one_address_space() ? reinterpret_cast<std::byte*>(static_cast<std::uintptr_t>(place))
+                               : mapping_.data() + place;
   }
   /// Precondition: from != to.
   [[nodiscard]] lane_view lane(std::uint32_t from, std::uint32_t to, std::uint32_t channel) const {
@@ -249,6 +163,7 @@ class group_memory {
       return false;
     it.started.store(me.started, std::memory_order_relaxed);
     it.pid_namespace.store(me.namespace_id, std::memory_order_relaxed);
+    it.mapped_at.store(reinterpret_cast<std::uintptr_t>(mapping_.data()), std::memory_order_relaxed);
     put_text(it.host, sizeof it.host, host);
     presence expected = presence::absent;
     if (!it.state.compare_exchange_strong(expected, presence::present, std::memory_order_acq_rel)) return false;
@@ -270,13 +185,13 @@ class group_memory {
     ring_all();
   }
 
-  [[nodiscard]] bool broken() const noexcept { return header().broken.load(std::memory_order_acquire) != 0; }
+  [[nodiscard]] bool broken() const noexcept { return header().broken.load(std::memory_order_seq_cst) != 0; }
 
   /// Breaks the group with this cause, unless it is broken already. The first cause stays.
   void break_group(errc code, std::string_view what, std::string_view next) noexcept {
     group_header& h = header();
     std::uint32_t whole = 0;
-    if (h.broken.compare_exchange_strong(whole, 1, std::memory_order_acq_rel)) {
+    if (h.broken.compare_exchange_strong(whole, 1, std::memory_order_seq_cst)) {
       h.code = static_cast<std::uint32_t>(code);
       put_text(h.what, sizeof h.what, what);
       put_text(h.next, sizeof h.next, next);
@@ -303,6 +218,26 @@ class group_memory {
     // An exchange, not a load: either it comes before the sleeper's own exchange, which then acquires what we stored,
     // or after it, and sees the sleeper.
     if (it.asleep.exchange(0, std::memory_order_acq_rel) != 0) ring(it);
+  }
+  /// Wakes all ranks that sleep. What this thread stored before in sequentially consistent order, they see afterwards, or
+  /// see when they look once more before they sleep.
+  void wake_sleepers(std::uint32_t but) noexcept {
+    if (header().sleepers.load(std::memory_order_seq_cst) == 0) return;
+    for (std::uint32_t r = 0; r < shape_.ranks; ++r)
+      if (r != but) wake(r);
+  }
+  /// Around the last look for work and the sleep: from here on `wake` and `wake_sleepers` find rank r asleep.
+  /// @return what `sleep` takes
+  [[nodiscard]] std::uint32_t lie_down(std::uint32_t r) noexcept {
+    rank_record& it = record(r);
+    const std::uint32_t seen = it.bell.load(std::memory_order_acquire);
+    header().sleepers.fetch_add(1, std::memory_order_seq_cst);
+    it.asleep.exchange(1, std::memory_order_acq_rel);
+    return seen;
+  }
+  void get_up(std::uint32_t r) noexcept {
+    record(r).asleep.store(0, std::memory_order_release);
+    header().sleepers.fetch_sub(1, std::memory_order_relaxed);
   }
   /// Sleeps until woken or for `most`; `seen` is the bell's value before the last look for work.
   void sleep(std::uint32_t r, std::uint32_t seen, seconds most) noexcept {
@@ -332,20 +267,21 @@ class group_memory {
 
   mapping mapping_;
   group_shape shape_;
-  bool one_address_space_;
+  sharing how_;
 };
 
-/// Zeroed memory for a group of one process (`shared` false) or of this process and its children (`shared` true).
+/// Zeroed memory for a group of threads, or of this process and its children.
 template <class = void>
-[[nodiscard]] result<std::shared_ptr<group_memory>> make_group_memory(const group_shape& shape, bool shared) {
+[[nodiscard]] result<std::shared_ptr<group_memory>> make_group_memory(const group_shape& shape, sharing how) {
   const std::size_t size = shape.total();
+  const bool shared = how == sharing::forked;
   void* at = ::mmap(nullptr, size, PROT_READ | PROT_WRITE,
                     MAP_ANONYMOUS | MAP_NORESERVE | (shared ? MAP_SHARED : MAP_PRIVATE), -1, 0);
   if (at == MAP_FAILED) {
     return fail(errc::system, "the system gives no " + std::to_string(size) + " bytes of memory for a group of " +
                                   std::to_string(shape.ranks) + " ranks: " + std::strerror(errno));
   }
-  auto memory = std::make_shared<group_memory>(mapping{at, size}, shape, !shared);
+  auto memory = std::make_shared<group_memory>(mapping{at, size}, shape, how);
   memory->write_header();
   return memory;
 }

@@ -36,6 +36,14 @@ class lane_transport {
   }
   void abort(const std::string& why) noexcept { end_->abort(why); }
 
+  /// Memory that all ranks of the group see, aligned to a page; given back with the last copy of the pointer, from any
+  /// thread. Collectives on it need no copies between processes. (Threads see all memory anyway: there it is ordinary.)
+  /// @return `unavailable` if the host has no more, or the group no more room for buffers
+  /// Cost: the pages come with the call, so make few and keep them.
+  [[nodiscard]] result<std::shared_ptr<std::byte>> allocate(bytes size) { return end_->allocate(size); }
+  /// For `communicator`: collectives in memory that all ranks see.
+  [[nodiscard]] host_calls& direct() { return end_->calls(); }
+
  protected:
   explicit lane_transport(std::unique_ptr<endpoint> end) : end_(std::move(end)) {}
 
@@ -51,8 +59,13 @@ struct group_options {
   /// Most memory for messages under way, in all; 0 stands for 256 MiB where pages are taken as they are used (threads
   /// and forked processes) and for 32 MiB where they are taken at once (groups joined by name, so that they fit the 64
   /// MiB that containers have in /dev/shm). Each of the ranks * (ranks-1) * channels lanes gets 8 slots of equal size,
-  /// at least 256 bytes and at most 32 KiB each, and 576 bytes besides, whatever this says.
+  /// at least 256 bytes and at most 32 KiB each, and 576 bytes besides, whatever this says. To this come, per rank, a
+  /// board of 0.5 MiB and a staging area of 1 MiB; in groups joined by name, 8 MiB each of all ranks together, as long as
+  /// that leaves a rank 32 KiB and 64 KiB.
   bytes memory{};
+  /// Most memory that `allocate` can give to each rank; only addresses are taken beforehand. 0: four times the rank's
+  /// part of the host's memory, not more than all of it.
+  bytes buffers{};
 };
 
 }}  // namespace topocoll::v0

@@ -84,18 +84,19 @@ template <class = void>
     if (file) {
       if (!lock_segment(file.get())) continue;  // taken for a leftover in the moment before it was locked: once more
       if (!has_name(file.get())) continue;
-      const auto size = static_cast<off_t>(shape.total());
-      // Every page now: a write to a page that does not fit would kill the process later, with SIGBUS.
+      // Every page now: a write to a page that does not fit would kill the process later, with SIGBUS. Those of buffers come
+      // when these are given out.
       int why;
-      do why = ::posix_fallocate(file.get(), 0, size);
+      do why = ::posix_fallocate(file.get(), 0, static_cast<off_t>(shape.fixed()));
       while (why == EINTR);
+      if (why == 0 && ::ftruncate(file.get(), static_cast<off_t>(shape.total())) != 0) why = errno;
       if (why != 0) {
         struct statvfs room {};
         const bool known = ::fstatvfs(file.get(), &room) == 0;
         ::shm_unlink(path.c_str());
         if (why == ENOSPC || why == EFBIG || why == ENOMEM)
           return fail(errc::unavailable,
-                      "/dev/shm has no room for the " + in_mib(shape.total()) + " that " + std::to_string(shape.ranks) +
+                      "/dev/shm has no room for the " + in_mib(shape.fixed()) + " that " + std::to_string(shape.ranks) +
                           " ranks share" + (known ? ": " + in_mib(room.f_bavail * room.f_frsize) + " are free" : ""),
                       "free or enlarge /dev/shm, or set group_options::memory lower");
         return fail(errc::system, "the shared memory " + path + " could not be filled: " + std::strerror(why));
@@ -208,9 +209,9 @@ template <class = void>
 
 template <class = void>
 [[nodiscard]] result<std::shared_ptr<group_memory>> join_named_memory(std::string_view name, std::uint32_t rank,
-                                                                      std::uint32_t ranks, std::uint32_t channels,
-                                                                      bytes payload, deadline until) {
+                                                                      const group_wishes& wishes, deadline until) {
   const seconds start = steady_clock::now();
+  const std::uint32_t ranks = wishes.ranks, channels = wishes.channels;
   if (rank >= ranks)
     return fail(errc::invalid_argument,
                 "there is no rank " + std::to_string(rank) + " in a group of " + std::to_string(ranks));
@@ -221,7 +222,7 @@ template <class = void>
   if (!good)
     return fail(errc::invalid_argument, "\"" + std::string(name) + "\" cannot name shared memory",
                 "use letters, digits, '.', '_', '-', at most 100");
-  auto shape = group_shape::of(ranks, channels, payload, true);
+  auto shape = group_shape::of(wishes, sharing::named);
   if (!shape) return std::move(shape).error();
   const std::string path = "/topocoll-" + std::to_string(::getuid()) + "-" + std::string(name);
   const process_identity me = this_process();
@@ -232,9 +233,9 @@ template <class = void>
     const int file = segment->first.get();
     if (rank != 0) {
       const auto& h = *std::launder(reinterpret_cast<const group_header*>(segment->second.data()));
-      *shape = {h.ranks, h.channels, h.slot_count, h.slot_bytes};
+      *shape = {h.ranks, h.channels, h.slot_count, h.slot_bytes, h.cell_bytes, h.stage_bytes, h.buffer_bytes};
     }
-    const auto group = std::make_shared<group_memory>(std::move(segment->second), *shape, false);
+    const auto group = std::make_shared<group_memory>(std::move(segment->second), *shape, sharing::named);
     if (rank == 0) group->write_header();
     // A leftover is locked for the moment in which a new rank 0 removes it. Unless time is up, look for the new one.
     const bool leftover = rank != 0 && state_of(group->identity(0), me).life == process_life::dead;

@@ -123,6 +123,14 @@ class plan_store {
     return {};
   }
 
+  /// Whether calls of this collective go by a plan that the caller chose.
+  [[nodiscard]] bool adopted(collective_kind kind, std::uint32_t root) const {
+    if (!rooted(kind)) root = 0;
+    for (const auto& p : plans_)
+      if (p->adopted && p->collective == kind && p->root == root) return true;
+    return false;
+  }
+
   template <class = void>
   [[nodiscard]] std::string name_of(collective_kind kind, std::uint32_t root, std::uint32_t ranks, bytes amount) const {
     if (!rooted(kind)) root = 0;

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// What a caller of collectives gives: ranges of elements, and options.
+#include <concepts>
+#include <cstddef>
+#include <iterator>
+#include <type_traits>
+#include <utility>
+#include <topocoll/core/units.hpp>
+#include <topocoll/exec/dtype.hpp>
+
+namespace topocoll { inline namespace v0 {
+
+/// Contiguous elements: std::span, std::vector, std::array of an `Element`.
+template <class R>
+concept ElementRange = requires(R& r) {
+  std::data(r);
+  { std::size(r) } -> std::convertible_to<std::size_t>;
+}
+&&Element<std::remove_cv_t<std::remove_pointer_t<decltype(std::data(std::declval<R&>()))>>>;
+
+/// What may differ from call to call.
+struct call_options {
+  reduce_op op = reduce_op::sum;  ///< for the collectives that reduce
+  seconds timeout{30};            ///< from the start of this call; afterwards the group is broken
+};
+
+/// What holds for a communicator.
+struct communicator_options {
+  /// Large arrays are worked on in pieces of this size, all shards together, so that data are still in the caches when
+  /// they are needed again; 0: whole. Must be equal on all ranks. 512 KiB was best or close to it from 4 to 64 MiB with
+  /// 2 and 4 ranks, and a quarter faster than whole arrays.
+  bytes window{512ULL << 10U};
+};
+
+}}  // namespace topocoll::v0

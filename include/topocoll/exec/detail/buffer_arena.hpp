@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// Gives out the part of a group's memory that is for buffers of one rank.
+#include <algorithm>
+#include <cerrno>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <new>
+#include <span>
+#include <string>
+#include <sys/mman.h>
+#include <utility>
+#include <topocoll/core/result.hpp>
+#include <topocoll/core/units.hpp>
+#include <topocoll/exec/detail/group_memory.hpp>
+
+namespace topocoll { inline namespace v0 { namespace detail {
+
+/// Whole pages of one rank's room for buffers: first fit, neighbours joined when they are free again. Buffers keep it, and
+/// so the memory, alive.
+class buffer_arena {
+ public:
+  buffer_arena(std::shared_ptr<group_memory> memory, std::uint32_t rank)
+      : memory_(std::move(memory)), rank_(rank), room_(memory_->buffers(rank)) {
+    if (!room_.empty()) free_[0] = room_.size();
+  }
+
+  [[nodiscard]] static result<std::shared_ptr<std::byte>> allocate(const std::shared_ptr<buffer_arena>& from,
+                                                                   bytes size) {
+    if (size.value == 0) return std::shared_ptr<std::byte>();
+    if (from->memory_->one_address_space()) {
+      auto* ordinary = static_cast<std::byte*>(::operator new(size.value, alignment, std::nothrow));
+      if (ordinary == nullptr) return no_memory(size);
+      return std::shared_ptr<std::byte>(ordinary, [](std::byte* p) { ::operator delete(p, alignment); });
+    }
+    auto given = from->take(size);
+    if (!given) return std::move(given).error();
+    const std::span<std::byte> it = *given;
+    return std::shared_ptr<std::byte>(it.data(), [from, it](std::byte*) { from->give_back(it); });
+  }
+
+ private:
+  static constexpr std::align_val_t alignment{4096};
+  static constexpr std::uint64_t page = 4096;
+  // Arrays of this size and more may lie on huge pages, where the system has them for shared memory.
+  static constexpr std::uint64_t huge_page = 2U << 20U;
+
+  [[nodiscard]] static failure no_memory(bytes size) {
+    return fail(errc::unavailable, "the system has no " + std::to_string(size.value) + " bytes of memory to give");
+  }
+  [[nodiscard]] result<std::span<std::byte>> take(bytes size) {
+    std::span<std::byte> found;
+    {
+      const std::lock_guard<std::mutex> one_at_a_time(lock_);
+      found = find(size.value);
+    }
+    if (found.empty())
+      return fail(errc::unavailable,
+                  "rank " + std::to_string(rank_) + " has no room left for a buffer of " + std::to_string(size.value) +
+                      " bytes: its group gives each rank " + std::to_string(room_.size()),
+                  "give buffers back, or set group_options::buffers higher");
+    if (found.size() >= huge_page) (void)::madvise(found.data(), found.size(), MADV_HUGEPAGE);
+    // All pages now: otherwise the first use of each costs as much as 10 us, and one that does not fit the life.
+    if (::madvise(found.data(), found.size(), populate) == 0) return found;
+    const int why = errno;
+    if (why == EINVAL && memory_->how() == sharing::forked) {  // before Linux 5.14
+      for (std::size_t at = 0; at < found.size(); at += page) found[at] = std::byte{0};
+      return found;
+    }
+    give_back(found);
+    if (why == EINVAL)
+      return fail(errc::unsupported,
+                  "this kernel cannot reserve pages of shared memory in time (MADV_POPULATE_WRITE, Linux 5.14)",
+                  "use ordinary memory, which the collectives take as well");
+    return fail(
+        errc::unavailable,
+        "the system has no " + std::to_string(size.value) + " bytes of shared memory to give: " + std::strerror(why),
+        memory_->how() == sharing::named ? "free or enlarge /dev/shm" : "");
+  }
+  [[nodiscard]] std::span<std::byte> find(std::uint64_t size) {
+    const std::uint64_t wanted = (size + page - 1) / page * page;
+    for (auto it = free_.begin(); it != free_.end(); ++it) {
+      const auto [from, length] = *it;
+      // Where huge pages could be, the buffer begins at one.
+      const auto address = reinterpret_cast<std::uintptr_t>(room_.data()) + from;
+      const std::uint64_t skipped = size < huge_page ? 0 : (huge_page - address % huge_page) % huge_page;
+      if (length < skipped || length - skipped < wanted) continue;
+      free_.erase(it);
+      if (skipped != 0) free_[from] = skipped;
+      if (length - skipped != wanted) free_[from + skipped + wanted] = length - skipped - wanted;
+      return room_.subspan(from + skipped, wanted);
+    }
+    return {};
+  }
+  void give_back(std::span<std::byte> it) noexcept {
+    (void)::madvise(it.data(), it.size(), MADV_REMOVE);  // the pages go back to the system
+    const std::lock_guard<std::mutex> one_at_a_time(lock_);
+    auto from = static_cast<std::uint64_t>(it.data() - room_.data());
+    std::uint64_t length = it.size();
+    auto after = free_.lower_bound(from);
+    if (after != free_.end() && after->first == from + length) {
+      length += after->second;
+      after = free_.erase(after);
+    }
+    if (after != free_.begin()) {
+      const auto before = std::prev(after);
+      if (before->first + before->second == from) {
+        before->second += length;
+        return;
+      }
+    }
+    free_[from] = length;  // memory for one node: who has none left has worse to worry about than this buffer
+  }
+
+#ifdef MADV_POPULATE_WRITE
+  static constexpr int populate = MADV_POPULATE_WRITE;
+#else
+  static constexpr int populate = 23;  // linux/mman.h of 5.14
+#endif
+
+  std::shared_ptr<group_memory> memory_;
+  std::uint32_t rank_;
+  std::span<std::byte> room_;
+  std::mutex lock_;
+  std::map<std::uint64_t, std::uint64_t> free_;  // from where in the room, how much
+};
+
+}}}  // namespace topocoll::v0::detail
