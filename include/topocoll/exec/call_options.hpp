@@ -3,6 +3,7 @@
 // What a caller of collectives gives: ranges of elements, and options.
 #include <concepts>
 #include <cstddef>
+#include <cstdint>
 #include <iterator>
 #include <type_traits>
 #include <utility>
@@ -31,6 +32,9 @@ struct communicator_options {
   /// they are needed again; 0: whole. Must be equal on all ranks. 512 KiB was best or close to it from 4 to 64 MiB with
   /// 2 and 4 ranks, and a quarter faster than whole arrays.
   bytes window{512ULL << 10U};
+  /// Most such pieces under way at a time, where a plan is run by messages: while one crosses a slow link, others use the
+  /// faster ones. As many as the transport has channels for. Must be equal on all ranks.
+  std::uint32_t in_flight = 4;
 };
 
 }}  // namespace topocoll::v0

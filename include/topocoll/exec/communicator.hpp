@@ -6,7 +6,6 @@
 #include <cstdint>
 #include <iterator>
 #include <memory>
-#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -349,9 +348,10 @@ class communicator {
     if constexpr (has_direct_calls) return transport_.direct().note(mark, count, timeout);
     return {};
   }
-  [[nodiscard]] static call call_of(const void* in, void* out, std::uint64_t count, dtype type,
-                                    const call_options& options, std::uint32_t number) {
+  [[nodiscard]] call call_of(const void* in, void* out, std::uint64_t count, dtype type, const call_options& options,
+                             std::uint32_t number) const {
     call c;
+    c.in_flight = options_.in_flight;
     c.input = static_cast<const std::byte*>(in);
     c.output = static_cast<std::byte*>(out);
     c.count = count;

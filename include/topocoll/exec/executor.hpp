@@ -18,8 +18,14 @@
 
 namespace topocoll { inline namespace v0 {
 
+struct call;
+class prepared_program;
 namespace detail {
 class program_run;
+struct window_shape;
+template <MemorySpace M, Transport T>
+[[nodiscard]] result<void> run_windows(M& memory, T& transport, prepared_program& prepared, const call& what,
+                                       std::byte* scratch, const window_shape& shape, deadline until);
 }  // namespace detail
 
 /// A program with what its execution needs, worked out once: who waits for whom, and room for the state of a run.
@@ -49,15 +55,42 @@ class prepared_program {
   std::vector<std::uint32_t>
       first_of_channel_;  // steps of channel c, in order, are by_channel_[first_of_channel_[c]...]
   std::vector<std::uint32_t> by_channel_;
-  // State of a run, kept so that a call allocates nothing.
-  std::vector<std::uint32_t> open_;  // per step: how many are still to finish before it
-  std::vector<std::uint32_t> next_in_channel_;
-  std::vector<ticket> tickets_;           // of the steps under way
-  std::vector<std::uint32_t> under_way_;  // their steps
+  // State of the runs under way, kept so that a call allocates nothing.
+  struct run_state {
+    std::vector<std::uint32_t> open;  // per step: how many are still to finish before it
+    std::vector<std::uint32_t> next_in_channel;
+    std::vector<std::uint64_t> starts, window_starts;  // of unequal shards: in the whole array, and in one window of it
+  };
+  struct step_under_way {
+    std::uint32_t run;
+    std::uint32_t step;
+  };
+  // For `detail::run_windows`.
+  [[nodiscard]] std::span<const ticket> tickets() const { return tickets_; }
+  void begin(std::uint32_t places) {
+    if (states_.size() < places) states_.resize(places);
+    tickets_.clear();
+    under_way_.clear();
+  }
+  /// The step of the i-th ticket, which was given back.
+  step_under_way take(std::size_t i) {
+    const step_under_way it = under_way_[i];
+    under_way_[i] = under_way_.back();
+    under_way_.pop_back();
+    tickets_[i] = tickets_.back();
+    tickets_.pop_back();
+    return it;
+  }
+  [[nodiscard]] std::uint32_t first_under_way() const { return under_way_.empty() ? 0 : under_way_.front().run; }
+  template <MemorySpace M, Transport T>
+  friend result<void> detail::run_windows(M& memory, T& transport, prepared_program& prepared, const call& what,
+                                          std::byte* scratch, const detail::window_shape& shape, deadline until);
+
+  std::vector<run_state> states_;
+  std::vector<ticket> tickets_;            // of the steps under way, of all runs
+  std::vector<step_under_way> under_way_;  // which these are
   std::vector<outgoing> out_;
   std::vector<incoming> in_;
-  std::vector<std::uint32_t> finished_;
-  std::vector<std::uint64_t> starts_, window_starts_;  // of unequal shards: in the whole array, and in one window of it
 };
 
 /// One call of a collective on one rank.
@@ -73,6 +106,9 @@ struct call {
   /// Most elements of the buffer (or of a shard) that are worked on at once; 0 for all. Pieces of a large buffer stay
   /// in the caches from the first read to the last write. Ranks must agree, and all their programs be `windowable`.
   std::uint64_t window = 0;
+  /// Most windows under way at a time, as far as the transport has channels: while one waits for a slow link, others use
+  /// the rest. Ranks must agree. At least 1.
+  std::uint32_t in_flight = 1;
   /// Elements of every rank's shard where they differ; then `count` is the largest of them. Empty: all are `count`. Only
   /// for the sharded collectives, but not for all_to_all. Ranks must agree. Borrowed.
   std::span<const std::uint64_t> counts{};
@@ -95,7 +131,7 @@ class executor {
   /// unspecified.
   ///
   /// Channels go on independently: a step starts as soon as the steps that it waits for have finished and its channel
-  /// has started those before it.
+  /// has started those before it. Windows under way at the same time have channels of their own.
   /// @return `invalid_argument` if program, transport or counts do not belong together, `unsupported` if the program needs
   ///          more channels than the transport has, or what the transport reports, with step, stage and call added
   template <Transport T>

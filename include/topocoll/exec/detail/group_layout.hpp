@@ -89,11 +89,11 @@ inline constexpr std::uint32_t lent_revoked = 3;
 static_assert(sizeof(lent_message) <= slot_header::short_bytes);
 
 // What one core writes and others wait for lies two lines apart: processors fetch lines in pairs.
-inline constexpr std::size_t apart = 2 * cache_line;
+inline constexpr std::size_t line_pair = 2 * cache_line;
 
 /// One announcement of a rank: which call it makes, and what it brings, if that is short; otherwise where it lies. Behind
 /// it is room for an input that is longer: `group_shape::cell_bytes`.
-struct alignas(apart) board_cell {
+struct alignas(line_pair) board_cell {
   static constexpr std::size_t short_bytes = 40;
 
   std::atomic<std::uint64_t> sequence;     // number of the call, written last
@@ -109,10 +109,10 @@ struct board_counters {
   // As many calls as a rank may be ahead of another that has not looked yet: the root of broadcasts, for example.
   static constexpr std::size_t depth = 8;
 
-  alignas(apart) std::atomic<std::uint64_t> phase;     // meetings passed, ever
-  alignas(apart) std::atomic<std::uint64_t> finished;  // calls ended, ever: their cells may be written again
-  alignas(apart) std::atomic<std::uint32_t> working;   // 1 while this rank touches memory of others
-  std::atomic<std::uint32_t> reads_all;                // 1 if it can read private memory of all others
+  alignas(line_pair) std::atomic<std::uint64_t> phase;     // meetings passed, ever
+  alignas(line_pair) std::atomic<std::uint64_t> finished;  // calls ended, ever: their cells may be written again
+  alignas(line_pair) std::atomic<std::uint32_t> working;   // 1 while this rank touches memory of others
+  std::atomic<std::uint32_t> reads_all;                    // 1 if it can read private memory of all others
 };
 
 /// Counts of a lane that the receiver writes.

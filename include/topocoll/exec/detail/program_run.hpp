@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -17,28 +18,31 @@ namespace detail {
 /// The part of a run that depends neither on the transport nor on the memory: addresses, order, messages to people.
 class program_run {
  public:
-  program_run(prepared_program& prepared, const call& what, std::byte* scratch, std::uint64_t window_begin,
-              std::uint64_t window_count)
+  /// @param place  which of the runs under way this is: gives it its state and its channels
+  program_run(prepared_program& prepared, std::uint32_t place, const call& what, std::byte* scratch,
+              std::uint64_t window_begin, std::uint64_t window_count)
       : p_(prepared),
+        state_(prepared.states_[place]),
+        place_(place),
         call_(what),
         grid_(what.counts.empty()
                   ? plan::grid_of(p_.program_.collective, p_.program_.ranks, p_.program_.chunks, window_count)
-                  : plan::grid_of(p_.program_.chunks, cut(prepared, what.counts, window_begin, window_count))),
+                  : plan::grid_of(p_.program_.chunks, cut(state_, what.counts, window_begin, window_count))),
         size_(size_of(what.type).value),
         scratch_(scratch),
         window_begin_(window_begin),
+        window_count_(window_count),
         tag_(make_tag({what.number, call_identity::step::data, p_.program_.collective, what.type, what.op,
                        p_.program_.root.value, what.counts.empty() ? what.count : mark_of(what.counts), what.digest})) {
-    p_.open_ = p_.waits_for_;
-    p_.next_in_channel_.assign(p_.first_of_channel_.begin(), p_.first_of_channel_.end() - 1);
-    p_.tickets_.clear();
-    p_.under_way_.clear();
+    state_.open = p_.waits_for_;
+    state_.next_in_channel.assign(p_.first_of_channel_.begin(), p_.first_of_channel_.end() - 1);
     left_ = p_.program_.steps.size();
   }
 
   [[nodiscard]] bool finished() const { return left_ == 0; }
   [[nodiscard]] std::uint32_t channels() const { return p_.program_.channels; }
-  [[nodiscard]] std::span<const ticket> tickets() const { return p_.tickets_; }
+  [[nodiscard]] std::uint64_t window_begin() const { return window_begin_; }
+  [[nodiscard]] std::uint64_t window_count() const { return window_count_; }
   [[nodiscard]] std::span<const plan::op> ops_of(std::uint32_t step) const {
     const plan::step& s = p_.program_.steps[step];
     return std::span(p_.program_.ops).subspan(s.first_op, s.op_count);
@@ -46,8 +50,8 @@ class program_run {
 
   /// The next step of a channel, if it can start now.
   [[nodiscard]] bool next(std::uint32_t channel, std::uint32_t& step) {
-    std::uint32_t& at = p_.next_in_channel_[channel];
-    if (at == p_.first_of_channel_[channel + 1] || p_.open_[p_.by_channel_[at]] != 0) return false;
+    std::uint32_t& at = state_.next_in_channel[channel];
+    if (at == p_.first_of_channel_[channel + 1] || state_.open[p_.by_channel_[at]] != 0) return false;
     step = p_.by_channel_[at++];
     return true;
   }
@@ -55,7 +59,7 @@ class program_run {
   void messages_of(std::uint32_t step) {
     p_.out_.clear();
     p_.in_.clear();
-    const std::uint32_t channel = p_.program_.steps[step].channel;
+    const std::uint32_t channel = place_ * p_.program_.channels + p_.program_.steps[step].channel;
     each_piece(step, [&](const plan::op& o) {
       if (o.kind == plan::op_kind::send) {
         const std::uint64_t n = elements(o, o.from);
@@ -86,22 +90,13 @@ class program_run {
 
   void started(std::uint32_t step, ticket t) {
     p_.tickets_.push_back(t);
-    p_.under_way_.push_back(step);
-  }
-  /// The step of the i-th ticket, which is given back.
-  std::uint32_t take(std::size_t i) {
-    const std::uint32_t step = p_.under_way_[i];
-    p_.under_way_[i] = p_.under_way_.back();
-    p_.under_way_.pop_back();
-    p_.tickets_[i] = p_.tickets_.back();
-    p_.tickets_.pop_back();
-    return step;
+    p_.under_way_.push_back({place_, step});
   }
   /// Lets those go that waited for this step.
   void finish(std::uint32_t step) {
     --left_;
     for (std::uint32_t i = p_.first_follower_[step]; i != p_.first_follower_[step + 1]; ++i)
-      --p_.open_[p_.followers_[i]];
+      --state_.open[p_.followers_[i]];
   }
 
   [[nodiscard]] std::uint64_t elements(const plan::op& o, const plan::slice& s) const {
@@ -124,7 +119,8 @@ class program_run {
   /// Adds to a failure of the transport where this rank stood.
   [[nodiscard]] failure located(failure why) const {
     std::uint32_t step = UINT32_MAX;
-    for (const std::uint32_t s : p_.under_way_) step = std::min(step, s);
+    for (const auto& s : p_.under_way_)
+      if (s.run == place_) step = std::min(step, s.step);
     why.what += " [rank " + std::to_string(p_.program_.rank.value) + ", ";
     if (step != UINT32_MAX) {
       const std::uint32_t stage = p_.program_.steps[step].stage;
@@ -145,31 +141,35 @@ class program_run {
     const std::uint64_t unit = s.first / grid_.chunks_per_unit;
     if (!grid_.even()) {
       const std::uint64_t in_unit = first - grid_.starts[unit];
-      return ((only_own_shard ? 0 : p_.starts_[unit]) + window_begin_ + in_unit) * size_;
+      return ((only_own_shard ? 0 : state_.starts[unit]) + window_begin_ + in_unit) * size_;
     }
     const std::uint64_t in_unit = first - unit * grid_.elements_per_unit;
     const std::uint64_t place = only_own_shard ? 0 : unit;
     return (place * call_.count + window_begin_ + in_unit) * size_;
   }
   /// Starts of the parts of unequal shards that lie in a window; those of whole shards are kept beside them.
-  [[nodiscard]] static std::span<const std::uint64_t> cut(prepared_program& p, std::span<const std::uint64_t> counts,
+  [[nodiscard]] static std::span<const std::uint64_t> cut(prepared_program::run_state& state,
+                                                          std::span<const std::uint64_t> counts,
                                                           std::uint64_t window_begin, std::uint64_t window_count) {
-    p.starts_.assign(1, 0);
-    p.window_starts_.assign(1, 0);
+    state.starts.assign(1, 0);
+    state.window_starts.assign(1, 0);
     for (const std::uint64_t c : counts) {
-      p.starts_.push_back(p.starts_.back() + c);
-      p.window_starts_.push_back(p.window_starts_.back() +
-                                 (c <= window_begin ? 0 : std::min(c - window_begin, window_count)));
+      state.starts.push_back(state.starts.back() + c);
+      state.window_starts.push_back(state.window_starts.back() +
+                                    (c <= window_begin ? 0 : std::min(c - window_begin, window_count)));
     }
-    return p.window_starts_;
+    return state.window_starts;
   }
 
   prepared_program& p_;
+  prepared_program::run_state& state_;
+  std::uint32_t place_;
   const call& call_;
   plan::chunk_grid grid_;
   std::uint64_t size_;
   std::byte* scratch_;
   std::uint64_t window_begin_;
+  std::uint64_t window_count_;
   std::uint64_t tag_;
   std::size_t left_ = 0;
 };
@@ -296,6 +296,78 @@ template <MemorySpace M, Transport T>
   return {};
 }
 
+/// How a call is cut.
+struct window_shape {
+  std::uint64_t count;         ///< elements of a window
+  std::uint64_t windows;       ///< of them
+  std::uint32_t places;        ///< most of them under way
+  std::uint64_t scratch_each;  ///< bytes of scratch of each
+};
+
+/// avg := the sum, divided; of what a window wrote.
+template <MemorySpace M>
+[[nodiscard]] result<void> finish_window(M& memory, const plan::program& p, const call& what, std::uint64_t at,
+                                         std::uint64_t count) {
+  const bool has_result = output_of(p.collective, p.rank == p.root) != region::nothing;
+  if (what.op != reduce_op::avg || !reduces(p.collective) || !has_result) return {};
+  const std::uint64_t own = what.counts.empty() ? what.count : what.counts[p.rank.value];
+  const std::uint64_t mine = own <= at ? 0 : std::min(count, own - at);
+  if (mine == 0) return {};  // of an empty shard there may be no buffer to point into
+  return memory.divide(what.type, what.output + at * size_of(what.type).value, mine, p.ranks);
+}
+
+/// Runs all windows, several at a time. Place p has the windows p, p + places, …, one after the other: so on every channel
+/// all ranks post messages in the same order.
+template <MemorySpace M, Transport T>
+[[nodiscard]] result<void> run_windows(M& memory, T& transport, prepared_program& prepared, const call& what,
+                                       std::byte* scratch, const window_shape& shape, deadline until) {
+  prepared.begin(shape.places);
+  std::vector<std::optional<program_run>> runs(shape.places);
+  std::uint64_t ended = 0;
+  const auto begin = [&](std::uint32_t place, std::uint64_t window) {
+    const std::uint64_t at = window * shape.count;
+    runs[place].emplace(prepared, place, what, scratch == nullptr ? nullptr : scratch + place * shape.scratch_each, at,
+                        std::min(shape.count, what.count - at));
+  };
+  // Starts what can start in a place; goes on to its later windows as long as they finish at once.
+  const auto go_on = [&](std::uint32_t place) -> result<void> {
+    for (;;) {
+      program_run& run = *runs[place];
+      if (auto ok = start_steps(memory, transport, run, what.type, what.op); !ok)
+        return run.located(std::move(ok).error());
+      if (!run.finished()) return {};
+      if (auto ok = finish_window(memory, prepared.program(), what, run.window_begin(), run.window_count()); !ok) {
+        transport.abort(ok.error().what);
+        return ok;
+      }
+      ++ended;
+      const std::uint64_t next = run.window_begin() / shape.count + shape.places;
+      if (next >= shape.windows) return {};
+      begin(place, next);
+    }
+  };
+  for (std::uint32_t place = 0; place < shape.places && place < shape.windows; ++place) {
+    begin(place, place);
+    if (auto ok = go_on(place); !ok) return ok;
+  }
+  while (ended != shape.windows) {
+    if (prepared.tickets().empty()) {
+      transport.abort("a program ran into a step that nothing can start");
+      return fail(errc::bug, "the steps of the program of rank " + std::to_string(prepared.program().rank.value) +
+                                 " wait for each other");
+    }
+    auto done = transport.wait_any(prepared.tickets(), until);
+    if (!done) {
+      const std::uint32_t place = prepared.first_under_way();
+      return runs[place]->located(std::move(done).error());
+    }
+    const auto [place, step] = prepared.take(*done);
+    runs[place]->finish(step);
+    if (auto ok = go_on(place); !ok) return ok;
+  }
+  return {};
+}
+
 }  // namespace detail
 
 template <MemorySpace M>
@@ -323,43 +395,22 @@ result<void> executor<M>::run(T& transport, prepared_program& prepared, const ca
     return fail(errc::invalid_argument, "a program that moves several shards at once cannot work in windows");
   const std::uint64_t size = size_of(what.type).value;
   const std::uint64_t cell = plan::grid_of(p.collective, p.ranks, p.chunks, window).largest();
+  const std::uint64_t windows = what.count == 0 ? 0 : (what.count - 1) / window + 1;
+  const std::uint64_t room = p.ranks == 1 ? 1 : transport.channels() / std::max(1U, p.channels);
+  const auto places = static_cast<std::uint32_t>(
+      std::max<std::uint64_t>(1, std::min<std::uint64_t>({std::max(1U, what.in_flight), room, windows})));
+  const std::uint64_t scratch_each = p.scratch_cells * cell * size;
   std::byte* scratch = nullptr;
-  if (p.scratch_cells != 0) {
-    auto given = scratch_of(p.scratch_cells * cell * size);
+  if (scratch_each != 0) {
+    auto given = scratch_of(scratch_each * places);
     if (!given) {
       transport.abort(given.error().what);
       return std::move(given).error();
     }
     scratch = *given;
   }
-  for (std::uint64_t at = 0; at < what.count; at += window) {
-    const std::uint64_t count = std::min(window, what.count - at);
-    detail::program_run run(prepared, what, scratch, at, count);
-    if (auto ok = detail::start_steps(memory_, transport, run, what.type, what.op); !ok)
-      return run.located(std::move(ok).error());
-    while (!run.finished()) {
-      if (run.tickets().empty()) {
-        transport.abort("a program ran into a step that nothing can start");
-        return run.located(fail(errc::bug, "the steps of the program wait for each other"));
-      }
-      auto done = transport.wait_any(run.tickets(), until);
-      if (!done) return run.located(std::move(done).error());
-      run.finish(run.take(*done));
-      if (auto ok = detail::start_steps(memory_, transport, run, what.type, what.op); !ok)
-        return run.located(std::move(ok).error());
-    }
-    const bool has_result = output_of(p.collective, p.rank == p.root) != region::nothing;
-    if (what.op == reduce_op::avg && reduces(p.collective) && has_result) {
-      const std::uint64_t own = what.counts.empty() ? what.count : what.counts[p.rank.value];
-      const std::uint64_t mine = own <= at ? 0 : std::min(count, own - at);
-      if (mine == 0) continue;  // of an empty shard there may be no buffer to point into
-      if (auto ok = memory_.divide(what.type, what.output + at * size, mine, p.ranks); !ok) {
-        transport.abort(ok.error().what);
-        return ok;
-      }
-    }
-  }
-  return {};
+  return detail::run_windows(memory_, transport, prepared, what, scratch, {window, windows, places, scratch_each},
+                             until);
 }
 
 }}  // namespace topocoll::v0
