@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
+#include <fuzz/target.hpp>
 #include <span>
 #include <vector>
 #include <topocoll/exec/detail/bootstrap_wire.hpp>
@@ -24,7 +25,7 @@ bool carries(const std::vector<std::byte>& again, std::span<const std::byte> bod
 
 }  // namespace
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+static int try_input(const std::uint8_t* data, std::size_t size) {
   const auto received = std::as_bytes(std::span(data, size));
   const td::frame_reading r = td::read_frame(received, td::longest_abort);
   using state = td::frame_reading::state;
@@ -53,3 +54,5 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   demand(!td::unsealed(body, "a token that nobody used", "root", {}));
   return 0;
 }
+
+static const fuzz::target known("bootstrap_frame", try_input);

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
+#include <fuzz/target.hpp>
 #include <string_view>
 #include <utility>
 #include <topocoll/discover/cluster_toml.hpp>
@@ -13,7 +14,7 @@ void demand(bool holds) {
 }
 }  // namespace
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+static int try_input(const std::uint8_t* data, std::size_t size) {
   namespace tc = topocoll;
   const std::string_view text(reinterpret_cast<const char*>(data), size);
   static_cast<void>(tc::read::looks_like_cluster_file(text));
@@ -47,3 +48,5 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   demand(static_cast<bool>(tc::topo::graph::from(std::move(*fragment))));
   return 0;
 }
+
+static const fuzz::target known("cluster_file", try_input);

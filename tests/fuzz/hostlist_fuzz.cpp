@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
+#include <fuzz/target.hpp>
 #include <string>
 #include <string_view>
 #include <topocoll/read/hostfile.hpp>
@@ -14,7 +15,7 @@ void demand(bool holds) {
 }
 }  // namespace
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+static int try_input(const std::uint8_t* data, std::size_t size) {
   namespace rd = topocoll::read;
   constexpr std::size_t limit = 20000;
   const std::string_view text(reinterpret_cast<const char*>(data), size);
@@ -36,3 +37,5 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   }
   return 0;
 }
+
+static const fuzz::target known("hostlist", try_input);

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
+#include <fuzz/target.hpp>
 #include <string_view>
 #include <utility>
 #include <topocoll/discover/kfd_graph.hpp>
@@ -13,7 +14,7 @@ void demand(bool holds) {
 }
 }  // namespace
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+static int try_input(const std::uint8_t* data, std::size_t size) {
   namespace tc = topocoll;
   const auto topology = tc::read::parse_kfd({reinterpret_cast<const char*>(data), size}, "f.txt");
   if (!topology) {
@@ -32,3 +33,5 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   demand(graph && graph->all(tc::topo::node_kind::gpu).size() == gpus);
   return 0;
 }
+
+static const fuzz::target known("kfd", try_input);

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
+#include <fuzz/target.hpp>
 #include <string>
 #include <string_view>
 #include <topocoll/integrate/msccl_xml.hpp>
@@ -56,10 +57,12 @@ void read_and_prove(const tc::io::xml_element& root, std::size_t size, tc::msccl
 
 }  // namespace
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+static int try_input(const std::uint8_t* data, std::size_t size) {
   const auto root = tc::io::parse_xml({reinterpret_cast<const char*>(data), size}, "p.xml");
   if (!root) return 0;
   for (const tc::msccl_reader reader : {tc::msccl_reader::executor, tc::msccl_reader::fork})
     read_and_prove(*root, size, reader);
   return 0;
 }
+
+static const fuzz::target known("msccl_xml", try_input);

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
+#include <fuzz/target.hpp>
 #include <string>
 #include <string_view>
 #include <topocoll/integrate/mscclpp_json.hpp>
@@ -25,7 +26,7 @@ void same_words_of(const tc::result<tc::mscclpp_proof>& a, const tc::result<tc::
 
 }  // namespace
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+static int try_input(const std::uint8_t* data, std::size_t size) {
   const auto plan = tc::read_mscclpp_json({reinterpret_cast<const char*>(data), size}, "p.json");
   if (!plan) {
     demand(plan.error().what.rfind("p.json", 0) == 0);
@@ -53,3 +54,5 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   same_words_of(proof, tc::check_mscclpp_plan(*plan, one));
   return 0;
 }
+
+static const fuzz::target known("mscclpp_json", try_input);

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
+#include <fuzz/target.hpp>
 #include <string>
 #include <string_view>
 #include <topocoll/discover/describe.hpp>
@@ -23,7 +24,7 @@ std::size_t devices_in(const topocoll::nccl_graph_file& f) {
 }
 }  // namespace
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+static int try_input(const std::uint8_t* data, std::size_t size) {
   namespace tc = topocoll;
   static const tc::topo::graph host =
       tc::topo::graph::from(tc::describe("dgx-h100:nodes=1,gpus=4,nics=4,leaves=4").value()).value();
@@ -55,3 +56,5 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     for (const tc::nccl_channel& c : g.channels) demand(c.gpus.size() == (g.id == tc::nccl_graph_id::nvls ? 1U : 4U));
   return 0;
 }
+
+static const fuzz::target known("nccl_graph_xml", try_input);

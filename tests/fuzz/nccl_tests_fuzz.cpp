@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
+#include <fuzz/target.hpp>
 #include <string_view>
 #include <topocoll/read/nccl_tests.hpp>
 
@@ -13,7 +14,7 @@ void demand(bool holds) {
 }
 }  // namespace
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+static int try_input(const std::uint8_t* data, std::size_t size) {
   namespace tests = topocoll::read;
   const std::string_view text(reinterpret_cast<const char*>(data), size);
   (void)tests::looks_like_nccl_tests(text);
@@ -33,3 +34,5 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   }
   return 0;
 }
+
+static const fuzz::target known("nccl_tests", try_input);

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
+#include <fuzz/target.hpp>
 #include <string>
 #include <string_view>
 #include <topocoll/integrate/nccl_tuner_csv.hpp>
@@ -14,7 +15,7 @@ void demand(bool holds) {
 }
 }  // namespace
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+static int try_input(const std::uint8_t* data, std::size_t size) {
   namespace tc = topocoll;
   const std::string_view text(reinterpret_cast<const char*>(data), size);
   const auto rows = tc::read_tuner_csv(text, "t.csv");
@@ -30,3 +31,5 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   demand(tc::to_tuner_csv(*back) == written);
   return 0;
 }
+
+static const fuzz::target known("nccl_tuner_csv", try_input);

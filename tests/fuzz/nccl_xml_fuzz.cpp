@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
+#include <fuzz/target.hpp>
 #include <string_view>
 #include <utility>
 #include <topocoll/discover/nccl_xml.hpp>
@@ -13,7 +14,7 @@ void demand(bool holds) {
 }
 }  // namespace
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+static int try_input(const std::uint8_t* data, std::size_t size) {
   namespace tc = topocoll;
   auto fragment = tc::fragment_of_nccl_xml({reinterpret_cast<const char*>(data), size}, "f.xml");
   if (!fragment) {
@@ -27,3 +28,5 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   demand(static_cast<bool>(tc::topo::graph::from(std::move(*fragment))));
   return 0;
 }
+
+static const fuzz::target known("nccl_xml", try_input);

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
+#include <fuzz/target.hpp>
 #include <string_view>
 #include <utility>
 #include <topocoll/discover/nvlink_graph.hpp>
@@ -13,7 +14,7 @@ void demand(bool holds) {
 }
 }  // namespace
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+static int try_input(const std::uint8_t* data, std::size_t size) {
   namespace tc = topocoll;
   const auto listing = tc::read::parse_nvidia_smi_nvlink({reinterpret_cast<const char*>(data), size}, "f.txt");
   if (!listing) {
@@ -35,3 +36,5 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   demand(static_cast<bool>(tc::topo::graph::from(*std::move(fragment))));
   return 0;
 }
+
+static const fuzz::target known("nvidia_smi_nvlink", try_input);

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
+#include <fuzz/target.hpp>
 #include <string_view>
 #include <utility>
 #include <topocoll/discover/matrix_graph.hpp>
@@ -14,7 +15,7 @@ void demand(bool holds) {
 }
 }  // namespace
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+static int try_input(const std::uint8_t* data, std::size_t size) {
   namespace tc = topocoll;
   using tc::read::matrix_word;
   const std::string_view text(reinterpret_cast<const char*>(data), size);
@@ -52,3 +53,5 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     }
   return 0;
 }
+
+static const fuzz::target known("nvidia_smi_topo", try_input);

@@ -3,10 +3,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
+#include <fuzz/target.hpp>
 #include <string_view>
 #include <topocoll/plan/codec.hpp>
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+static int try_input(const std::uint8_t* data, std::size_t size) {
   namespace plan = topocoll::plan;
   const auto read = plan::schedule_from_json({reinterpret_cast<const char*>(data), size}, "input");
   if (!read) {
@@ -17,3 +18,5 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   if (!again || *again != *read) std::abort();
   return 0;
 }
+
+static const fuzz::target known("plan_json", try_input);

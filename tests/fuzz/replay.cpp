@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Runs a fuzz target without libFuzzer: the corpus as it is, then mutations of it, the same ones every time.
-//   fuzz_<name> <folder> [mutations]
+//   TOPOCOLL_FUZZ_TARGET=<name> fuzz_targets <folder> [mutations]
 // The last line before a crash says where it was; the same command repeats it.
 #include <algorithm>
 #include <cstddef>

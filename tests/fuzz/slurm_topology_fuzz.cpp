@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
+#include <fuzz/target.hpp>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -38,7 +39,7 @@ void check_graph(topocoll::result<topocoll::topo::fragment> fragment) {
 }
 }  // namespace
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+static int try_input(const std::uint8_t* data, std::size_t size) {
   namespace tc = topocoll;
   namespace rd = topocoll::read;
   const std::string_view text(reinterpret_cast<const char*>(data), size);
@@ -65,3 +66,5 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     demand(m.error().what.rfind("m.txt", 0) == 0);
   return 0;
 }
+
+static const fuzz::target known("slurm_topology", try_input);

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
+#include <fuzz/target.hpp>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -33,7 +34,7 @@ std::size_t names_in(const topocoll::read::slurm_topology& t) {
 }
 }  // namespace
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+static int try_input(const std::uint8_t* data, std::size_t size) {
   namespace tc = topocoll;
   namespace rd = topocoll::read;
   const std::string_view text(reinterpret_cast<const char*>(data), size);
@@ -63,3 +64,5 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   }
   return 0;
 }
+
+static const fuzz::target known("slurm_yaml", try_input);

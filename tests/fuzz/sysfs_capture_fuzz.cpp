@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
+#include <fuzz/target.hpp>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -28,7 +29,7 @@ std::string shape(const topocoll::topo::fragment& f) {
 
 }  // namespace
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+static int try_input(const std::uint8_t* data, std::size_t size) {
   namespace tc = topocoll;
   const std::string_view text{reinterpret_cast<const char*>(data), size};
   const auto tree = tc::io::recorded_tree::parse(text, "r.txt");
@@ -52,3 +53,5 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   demand(shape(*again) == shape(*fragment));
   return 0;
 }
+
+static const fuzz::target known("sysfs_capture", try_input);

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
+#include <fuzz/target.hpp>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -20,7 +21,7 @@ void demand(bool holds) {
 }
 }  // namespace
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+static int try_input(const std::uint8_t* data, std::size_t size) {
   namespace topo = topocoll::topo;
   auto fragment = topo::from_json({reinterpret_cast<const char*>(data), size}, "input");
   if (!fragment) {
@@ -51,3 +52,5 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   }
   return 0;
 }
+
+static const fuzz::target known("topology_json", try_input);
