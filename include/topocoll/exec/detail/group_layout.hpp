@@ -191,7 +191,9 @@ struct group_shape {
   }
   [[nodiscard]] std::uint64_t lanes() const { return std::uint64_t{ranks} * (ranks - 1) * channels; }
   [[nodiscard]] std::uint64_t records_at() const { return sizeof(group_header); }
-  [[nodiscard]] std::uint64_t boards_at() const { return records_at() + ranks * sizeof(rank_record); }
+  [[nodiscard]] std::uint64_t boards_at() const {
+    return (records_at() + ranks * sizeof(rank_record) + line_pair - 1) / line_pair * line_pair;
+  }
   [[nodiscard]] std::uint64_t controls_at() const { return boards_at() + ranks * board_bytes(); }
   [[nodiscard]] std::uint64_t board_bytes() const {
     return sizeof(board_counters) + board_counters::depth * cell_stride();
