@@ -11,6 +11,7 @@
 #include <topocoll/exec/flat_choice.hpp>
 #include <topocoll/exec/float16.hpp>
 #include <topocoll/exec/float8.hpp>
+#include <topocoll/exec/groups.hpp>
 #include <topocoll/exec/inproc.hpp>
 #include <topocoll/exec/launch.hpp>
 #include <topocoll/exec/local.hpp>

@@ -21,7 +21,7 @@ fuzz::function wanted() {
   for (const auto& [known, run] : targets())
     std::fprintf(stderr, " %.*s", static_cast<int>(known.size()), known.data());
   std::fprintf(stderr, "\n");
-  std::exit(name == nullptr ? 2 : 77);  // a parser whose library is not here is skipped
+  std::_Exit(name == nullptr ? 2 : 77);  // a parser whose library is not here is skipped
 }
 
 }  // namespace

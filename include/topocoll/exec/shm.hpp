@@ -27,6 +27,23 @@ namespace topocoll { inline namespace v0 {
 /// id and start time, and all ranks then fail with `peer_lost`; one that is silent is named when the deadline passes,
 /// with what its process is doing. Ranks in different pid namespaces cannot see each other's death, only their silence.
 class shm_transport : public detail::lane_transport {
+ public:
+  /// One rank's part in a new group of `ranks` ranks of this one, for `split`. Its members give the same number, which was not
+  /// used before for a group made from this one, and each its own place.
+  /// @return `timed_out` naming who did not come; for processes also what `join_shm` gives
+  [[nodiscard]] result<shm_transport> part(std::uint64_t number, std::uint32_t place, std::uint32_t ranks,
+                                           deadline until) const {
+    auto end = end_in_part(number, place, ranks, until);
+    if (!end) return std::move(end).error();
+    return shm_transport(*std::move(end));
+  }
+  /// The group without those of its ranks that are gone, for `shrink`. Breaks this one, if it is not broken yet.
+  [[nodiscard]] result<shm_transport> survivors(seconds patience) const {
+    auto end = end_among_survivors(patience);
+    if (!end) return std::move(end).error();
+    return shm_transport(*std::move(end));
+  }
+
  private:
   explicit shm_transport(std::unique_ptr<detail::endpoint> end) : lane_transport(std::move(end)) {}
   friend class shm_group;

@@ -44,7 +44,7 @@ class endpoint {
   [[nodiscard]] std::uint32_t rank() const { return rank_; }
   [[nodiscard]] std::uint32_t ranks() const { return ranks_; }
   [[nodiscard]] std::uint32_t channels() const { return channels_; }
-  [[nodiscard]] const group_memory& memory() const { return *memory_; }
+  [[nodiscard]] group_memory& memory() const { return *memory_; }
   [[nodiscard]] result<std::shared_ptr<std::byte>> allocate(bytes size) {
     if (!buffers_) buffers_ = std::make_shared<buffer_arena>(memory_, rank_);
     return buffer_arena::allocate(buffers_, size);

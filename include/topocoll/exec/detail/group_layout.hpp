@@ -25,6 +25,9 @@ enum class presence : std::uint32_t {
   dead   ///< whoever started it says so
 };
 
+/// Whether a rank of a broken group goes on in a new one.
+enum class survival : std::uint32_t { unknown, asks, goes_on };
+
 /// What all ranks know of one of them.
 struct alignas(cache_line) rank_record {
   std::atomic<presence> state;
@@ -39,6 +42,8 @@ struct alignas(cache_line) rank_record {
   alignas(cache_line) std::atomic<std::uint32_t> bell;
   std::atomic<std::uint32_t> asleep;
   std::atomic<std::int32_t> core;  // where the rank was last seen
+
+  std::atomic<survival> survives;  // of a broken group
 
   // For messages to people: whom this rank waits for, and when it last said so.
   alignas(cache_line) std::atomic<std::uint32_t> waits_for;
@@ -56,11 +61,13 @@ struct alignas(cache_line) group_header {
   std::uint32_t stage_bytes;
   std::uint64_t buffer_bytes;
   std::uint64_t total_bytes;
+  std::uint64_t id;                     // drawn at random: names the groups that are made from this one
   std::atomic<std::uint32_t> ready;     // 1 when everything above and all records are written
   std::atomic<std::uint32_t> attached;  // ranks that have attached at some time
 
   alignas(cache_line) std::atomic<std::uint32_t> sleepers;  // ranks that may be asleep
-  alignas(cache_line) std::atomic<std::uint32_t> broken;    // 0 whole, 1 the cause is being written, 2 broken
+  std::atomic<std::uint32_t> chosen;  // survivors: 1 while one rank writes down who they are, 2 afterwards
+  alignas(cache_line) std::atomic<std::uint32_t> broken;  // 0 whole, 1 the cause is being written, 2 broken
   std::uint32_t code;
   char what[1024];
   char next[256];

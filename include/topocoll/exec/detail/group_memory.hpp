@@ -7,13 +7,16 @@
 #include <cstdint>
 #include <cstring>
 #include <linux/futex.h>
+#include <map>
 #include <memory>
+#include <mutex>
 #include <new>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <sys/mman.h>
+#include <sys/random.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -69,6 +72,9 @@ class group_memory {
     h->stage_bytes = shape_.stage_bytes;
     h->buffer_bytes = shape_.buffer_bytes;
     h->total_bytes = shape_.total();
+    if (::getrandom(&h->id, sizeof h->id, GRND_NONBLOCK) != static_cast<ssize_t>(sizeof h->id))
+      h->id = (static_cast<std::uint64_t>(::getpid()) << 32U) ^
+              static_cast<std::uint64_t>(steady_clock::now().value * 1e9);  // unique on this host all the same
     for (std::uint32_t r = 0; r < shape_.ranks; ++r) {
       auto* record =
           ::new (static_cast<void*>(mapping_.data() + shape_.records_at() + r * sizeof(rank_record))) rank_record{};
@@ -77,6 +83,16 @@ class group_memory {
     }
     // Boards, lane controls and slot headers start as zeros, which is what fresh pages hold: they are not touched here.
     h->ready.store(1, std::memory_order_release);
+  }
+
+  /// For threads: the memory of a group made from this one, under a number that its ranks agree on. The first to ask makes it.
+  template <class Make>
+  [[nodiscard]] result<std::shared_ptr<group_memory>> child(std::uint64_t number, const Make& make) {
+    const std::lock_guard<std::mutex> one_at_a_time(children_lock_);
+    if (auto known = children_[number].lock()) return known;
+    auto made = make();
+    if (made) children_[number] = *made;
+    return made;
   }
 
   [[nodiscard]] const group_shape& shape() const { return shape_; }
@@ -268,6 +284,8 @@ class group_memory {
   mapping mapping_;
   group_shape shape_;
   sharing how_;
+  std::mutex children_lock_;
+  std::map<std::uint64_t, std::weak_ptr<group_memory>> children_;
 };
 
 /// Zeroed memory for a group of threads, or of this process and its children.

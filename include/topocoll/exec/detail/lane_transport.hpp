@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // What inproc_transport and shm_transport share: everything but how the memory comes about.
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -11,6 +12,7 @@
 #include <topocoll/core/result.hpp>
 #include <topocoll/core/units.hpp>
 #include <topocoll/exec/detail/endpoint.hpp>
+#include <topocoll/exec/detail/regroup.hpp>
 #include <topocoll/exec/transport.hpp>
 
 namespace topocoll { inline namespace v0 {
@@ -45,6 +47,23 @@ class lane_transport {
   [[nodiscard]] host_calls& direct() { return end_->calls(); }
 
  protected:
+  /// This rank's end in a group made from this one. Its messages have 8 MiB for all.
+  [[nodiscard]] result<std::unique_ptr<endpoint>> end_in_part(std::uint64_t number, std::uint32_t place,
+                                                              std::uint32_t ranks, deadline until) const {
+    const group_wishes wishes{ranks, channels(), {8U << 20U}, {end_->memory().shape().buffer_bytes}};
+    auto memory = regroup(end_->memory(), number, place, wishes, until);
+    if (!memory) return std::move(memory).error();
+    return std::make_unique<endpoint>(*std::move(memory), place);
+  }
+  [[nodiscard]] result<std::unique_ptr<endpoint>> end_among_survivors(seconds patience) const {
+    end_->memory().break_group(errc::aborted, "rank " + std::to_string(end_->rank()) + " shrinks the group", {});
+    auto members = agree_on_survivors(end_->memory(), end_->rank(), patience);
+    if (!members) return std::move(members).error();
+    const auto place =
+        static_cast<std::uint32_t>(std::lower_bound(members->begin(), members->end(), end_->rank()) - members->begin());
+    return end_in_part(UINT64_MAX, place, static_cast<std::uint32_t>(members->size()),
+                       deadline::in(patience + seconds{5}));
+  }
   explicit lane_transport(std::unique_ptr<endpoint> end) : end_(std::move(end)) {}
 
  private:

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// Communicators made from others: parts, copies, what is left after a failure.
+#include <algorithm>
+#include <concepts>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+#include <topocoll/core/deadline.hpp>
+#include <topocoll/core/result.hpp>
+#include <topocoll/core/units.hpp>
+#include <topocoll/exec/communicator.hpp>
+#include <topocoll/exec/transport.hpp>
+
+namespace topocoll { inline namespace v0 {
+
+/// Transports of which groups can be made anew: `inproc_transport` and `shm_transport`.
+template <class T>
+concept RegroupingTransport = Transport<T> && requires(const T& t, std::uint64_t number, std::uint32_t place,
+                                                       std::uint32_t ranks, deadline until, seconds patience) {
+  { t.part(number, place, ranks, until) } -> std::same_as<result<T>>;
+  { t.survivors(patience) } -> std::same_as<result<T>>;
+};
+
+/// Cuts a group into parts: one for each color, its ranks in the order of `key`, and among equal keys in that of their ranks.
+/// All ranks of the group call it at the same place in their order of calls. The old communicator stays as it is; each new one
+/// has memory of its own (18 MiB and more in /dev/shm between processes), and fails on its own.
+///
+/// @param color  of this rank; nothing: it gets no communicator
+/// @return `timed_out` naming ranks that did not come, what `all_gather` gives, or for processes what `join_shm` gives
+/// Cost: one all_gather, and a meeting of each part.
+template <RegroupingTransport T>
+[[nodiscard]] result<std::optional<communicator<T>>> split(communicator<T>& of, std::optional<std::uint32_t> color,
+                                                           std::int64_t key, const communicator_options& options = {},
+                                                           seconds timeout = {30}) {
+  const deadline until = deadline::in(timeout);
+  const std::uint32_t n = of.size();
+  std::vector<std::int64_t> mine{color ? std::int64_t{*color} : -1, key}, all(std::size_t{n} * 2);
+  if (auto told = of.all_gather(mine, all, {.timeout = timeout}); !told) return std::move(told).error();
+  const std::uint64_t call = of.calls();
+  if (!color) return std::optional<communicator<T>>();
+  std::vector<std::uint32_t> members;
+  for (std::uint32_t r = 0; r < n; ++r)
+    if (all[2 * r] == mine[0]) members.push_back(r);
+  const std::uint32_t lowest = members.front();  // no other part of this call has it
+  std::stable_sort(members.begin(), members.end(),
+                   [&](std::uint32_t a, std::uint32_t b) { return all[2 * a + 1] < all[2 * b + 1]; });
+  const auto place =
+      static_cast<std::uint32_t>(std::find(members.begin(), members.end(), of.rank().value) - members.begin());
+  auto part = of.transport().part((call << 32U) | lowest, place, static_cast<std::uint32_t>(members.size()), until);
+  if (!part) return std::move(part).error();
+  auto made = communicator<T>::create(*std::move(part), options);
+  if (!made) return std::move(made).error();
+  return std::optional<communicator<T>>(*std::move(made));
+}
+
+/// A second communicator of the same ranks: for another thread, or a library that should not disturb.
+template <RegroupingTransport T>
+[[nodiscard]] result<communicator<T>> duplicate(communicator<T>& of, const communicator_options& options = {},
+                                                seconds timeout = {30}) {
+  auto all = split(of, 0U, 0, options, timeout);
+  if (!all) return std::move(all).error();
+  return *std::move(*all);
+}
+
+/// A communicator of the ranks that are left after a failure, in the order of their ranks. Every rank that wants to go on calls
+/// it; a group that is still whole is broken by that. Buffers from the old communicator stay valid, but are private memory to
+/// the new one.
+///
+/// @param patience  how long a rank that is not known to be gone may take to call this; whoever does not is left out. It is a
+///                  rank that hangs or is stopped, or one that has not heard of the failure: all hear of it within a second.
+/// @return `peer_lost` for a rank that comes too late, `timed_out` if a rank dies while they agree
+template <RegroupingTransport T>
+[[nodiscard]] result<communicator<T>> shrink(communicator<T>& broken, seconds patience = {2},
+                                             const communicator_options& options = {}) {
+  auto left = broken.transport().survivors(patience);
+  if (!left) return std::move(left).error();
+  return communicator<T>::create(*std::move(left), options);
+}
+
+}}  // namespace topocoll::v0
