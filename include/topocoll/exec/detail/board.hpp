@@ -120,18 +120,16 @@ class board {
  private:
   template <class Ready>
   [[nodiscard]] bool wait_for(wait_state& w, std::uint32_t r, const Ready& ready) {
-    while (!ready(r)) {
-      if (memory_.broken() || !patience_.pass(
-                                  w,
-                                  [&] {
-                                    std::vector<std::uint32_t> all;
-                                    for (std::uint32_t p = 0; p < ranks_; ++p)
-                                      if (p != rank_ && !ready(p)) all.push_back(p);
-                                    return all;
-                                  },
-                                  [&] { return ready(r); }))
-        return false;
-    }
+    const auto missing = [&] {
+      std::vector<std::uint32_t> all;
+      for (std::uint32_t p = 0; p < ranks_; ++p)
+        if (p != rank_ && !ready(p)) all.push_back(p);
+      return all;
+    };
+    const auto look = [&] { return ready(r); };
+    while (!ready(r))
+      // What it did before the group broke still counts: all ranks are to see the same.
+      if (memory_.broken() || !patience_.pass(w, missing, look)) return ready(r);
     w.moved();
     return true;
   }

@@ -147,8 +147,11 @@ template <class = void>
           return fail(errc::system, "the shared memory " + path + " could not be mapped: " + std::strerror(errno));
         mapping m{at, size};
         const auto* h = std::launder(reinterpret_cast<const group_header*>(m.data()));
-        // The owner grows the file in one step, then writes the header; `ready` is the last word of it.
-        if (h->ready.load(std::memory_order_acquire) == 1) {
+        // The owner grows the file, then writes the header; `ready` is the last word of it.
+        const bool complete = h->ready.load(std::memory_order_acquire) == 1;
+        // It may have grown since we asked for its size: then what is mapped is not all of it.
+        if (complete && ::fstat(file.get(), &s) == 0 && static_cast<std::size_t>(s.st_size) != size) continue;
+        if (complete) {
           if (h->mark != group_memory::layout_mark || h->total_bytes != size)
             return fail(errc::mismatch, "rank 0 made " + path + " with another version of topocoll than rank " +
                                             std::to_string(rank) + " has");
