@@ -5,7 +5,6 @@
 #include <string>
 #include <unistd.h>
 #include <utility>
-#include <vector>
 #include <topocoll/exec/communicator.hpp>
 #include <topocoll/exec/local.hpp>
 
@@ -15,10 +14,14 @@ namespace tc = topocoll;
 tc::result<std::string> add_up(tc::shm_transport& transport, bool one_dies) {
   auto comm = tc::communicator<tc::shm_transport>::create(std::move(transport));
   if (!comm) return comm.error();
-  std::vector<double> buffer(100'000, comm->rank().value + 1.0);
+  // [allocate]
+  auto numbers = comm->allocate<double>(100'000);  // memory that all ranks see; any other works too, but is slower
+  if (!numbers) return numbers.error();
+  for (double& x : *numbers) x = comm->rank().value + 1.0;
+  // [/allocate]
   if (one_dies && comm->rank().value == 2) ::kill(::getpid(), SIGKILL);
-  if (auto done = comm->all_reduce(buffer, {.timeout = {10}}); !done) return done.error();
-  return "every element is " + std::to_string(buffer.back());
+  if (auto done = comm->all_reduce(*numbers, {.timeout = {10}}); !done) return done.error();
+  return "every element is " + std::to_string((*numbers)[0]);
 }
 
 int main() {
@@ -40,7 +43,7 @@ int main() {
 // rank 1: every element is 10.000000
 // rank 2: every element is 10.000000
 // rank 3: every element is 10.000000
-// rank 0: rank 2 (pid 4711 on host h) was killed by signal 9 (Killed) while rank 3 waited for it [rank 0, agreement on the plan for all_reduce, call 0]
-// rank 1: rank 2 (pid 4711 on host h) was killed by signal 9 (Killed) while rank 3 waited for it [rank 1, agreement on the plan for all_reduce, call 0]
+// rank 0: rank 2 (pid 4711 on host h) was killed by signal 9 (Killed) while rank 1 waited for it [rank 0, all_reduce call 1, step 0 (announcements)]
+// rank 1: rank 2 (pid 4711 on host h) was killed by signal 9 (Killed) while rank 1 waited for it [rank 1, all_reduce call 1, step 0 (announcements)]
 // rank 2: rank 2 (pid 4711) was killed by signal 9 (Killed)
-// rank 3: rank 2 (pid 4711 on host h) was killed by signal 9 (Killed) while rank 3 waited for it [rank 3, agreement on the plan for all_reduce, call 0]
+// rank 3: rank 2 (pid 4711 on host h) was killed by signal 9 (Killed) while rank 1 waited for it [rank 3, all_reduce call 1, step 0 (announcements)]

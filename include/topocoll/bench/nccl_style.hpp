@@ -30,6 +30,7 @@ struct sweep_config {
   averaging average = averaging::mean;  ///< -a: 0 rank 0, 1 mean, 2 min, 3 max over ranks
   std::optional<seconds> timeout{};     ///< -T: of one size; empty leaves only the limit of a single call
   std::string algorithm{};              ///< empty: the planner chooses
+  bool registered = false;              ///< -R: buffers from `communicator::allocate`, which all ranks of a host see
 };
 
 /// A rank as the header lists it.

@@ -62,7 +62,7 @@ class sweep {
       : comm_(comm), config_(config), at_(at) {}
 
   /// Adopts the plan that the configuration names, and takes memory for the largest size.
-  /// @return `unsupported` when the collective has no such algorithm, `system` when there is no memory
+  /// @return `unsupported` when the collective has no such algorithm, `system` or `unavailable` when there is no memory
   [[nodiscard]] result<void> prepare() {
     const std::uint32_t n = comm_.size();
     if (config_.root.value >= n)
@@ -79,6 +79,14 @@ class sweep {
       plan_ = plan->name.empty() ? config_.algorithm : plan->name;
     }
     const std::uint64_t most = buffer_bytes(count_of(config_.collective, config_.range.last, config_.type, n));
+    if (config_.registered) {
+      for (buffer<std::uint8_t>* b : {&given_in_, &given_out_}) {
+        auto given = comm_.template allocate<std::uint8_t>(most);
+        if (!given) return std::move(given).error();
+        *b = *std::move(given);
+      }
+      return {};
+    }
     in_ = detail::pages(most, false);
     out_ = detail::pages(most, false);
     if (!in_ || !out_)
@@ -129,21 +137,25 @@ class sweep {
     std::byte* out;
     std::size_t in_size, out_size;
   };
-  [[nodiscard]] buffers buffers_of(std::uint64_t count, bool in_place) const {
+  [[nodiscard]] buffers buffers_of(std::uint64_t count, bool in_place) {
+    const auto start = [this](const detail::pages& own, buffer<std::uint8_t>& given) {
+      return config_.registered ? reinterpret_cast<std::byte*>(given.data()) : own.data();
+    };
+    std::byte* const in = start(in_, given_in_);
+    std::byte* const out = start(out_, given_out_);
     const std::size_t part = static_cast<std::size_t>(count * width());
     const std::size_t shard = comm_.rank().value * part;
     const std::size_t whole = part * comm_.size();
     const auto is = config_.collective;
     if ((is == collective_kind::gather || is == collective_kind::scatter) && !is_root())
-      return {in_.data(), out_.data(), part, part};  // the other ranks have one buffer, whatever the root does
+      return {in, out, part, part};  // the other ranks have one buffer, whatever the root does
     switch (is) {
       case collective_kind::gather:
-      case collective_kind::all_gather: return {in_place ? out_.data() + shard : in_.data(), out_.data(), part, whole};
+      case collective_kind::all_gather: return {in_place ? out + shard : in, out, part, whole};
       case collective_kind::scatter:
-      case collective_kind::reduce_scatter:
-        return {in_.data(), in_place ? in_.data() + shard : out_.data(), whole, part};
-      case collective_kind::all_to_all: return {in_.data(), out_.data(), whole, whole};  // has no form in place
-      default: return {in_place ? out_.data() : in_.data(), out_.data(), part, part};
+      case collective_kind::reduce_scatter: return {in, in_place ? in + shard : out, whole, part};
+      case collective_kind::all_to_all: return {in, out, whole, whole};  // has no form in place
+      default: return {in_place ? out : in, out, part, part};
     }
   }
 
@@ -234,6 +246,7 @@ class sweep {
   whereabouts* at_;
   std::string plan_;
   detail::pages in_, out_;
+  buffer<std::uint8_t> given_in_, given_out_;
   bytes size_{};
   deadline until_{};
 };

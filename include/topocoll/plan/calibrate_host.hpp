@@ -4,6 +4,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -18,7 +19,8 @@ namespace topocoll { inline namespace v0 { namespace plan {
 /// One measured collective between processes of one host.
 struct host_observation {
   collective_kind collective = collective_kind::all_reduce;
-  algorithm how = algorithm::ring;
+  /// Nothing: no plan, but every rank combined its part of all inputs into all outputs, in memory that all see.
+  std::optional<algorithm> how = algorithm::ring;
   std::uint32_t ranks = 1;
   bytes size{};
   seconds time{};
@@ -52,14 +54,20 @@ template <class = void>
 
 namespace detail {
 
-/// Rounds and bytes of the busiest rank of a flat plan.
+/// Rounds and bytes of the busiest rank of a flat plan; without a plan, two meetings and what a rank writes.
 struct host_load {
   double rounds = 0, sent = 0;
 };
 
 template <class = void>
 [[nodiscard]] result<host_load> host_load_of(const host_observation& o) {
-  const auto plan = flat_schedule(o.collective, o.ranks, rank_id{}, o.how);
+  if (!o.how) {
+    const bool one_output = o.collective == collective_kind::reduce_scatter ||
+                            o.collective == collective_kind::reduce || o.collective == collective_kind::gather ||
+                            o.collective == collective_kind::scatter;
+    return host_load{2, static_cast<double>(o.size.value) / (one_output ? o.ranks : 1)};
+  }
+  const auto plan = flat_schedule(o.collective, o.ranks, rank_id{}, *o.how);
   if (!plan) return plan.error();
   host_load load;
   const double chunk = static_cast<double>(o.size.value) / plan->chunks();

@@ -200,6 +200,18 @@ TEST(calibrate_host, finds_launch_hop_and_rate) {
   EXPECT_DOUBLE_EQ(back.reduce_rate.value, c.rate.value);
 }
 
+TEST(calibrate_host, knows_what_ranks_write_without_a_plan) {
+  std::vector<plan::host_observation> rows;
+  for (std::uint64_t size = 1024; size <= 64U << 20U; size *= 4)
+    for (const auto& [kind, part] :
+         {std::pair{collective_kind::all_reduce, 1.0}, std::pair{collective_kind::reduce_scatter, 0.25}})
+      rows.push_back({kind, std::nullopt, 4, {size}, {1e-6 + 2 * 0.3e-6 + static_cast<double>(size) * part / 8e9}});
+  const auto c = plan::calibrate_host(rows).value();
+  EXPECT_NEAR(c.rate.value, 8e9, 0.1e9);
+  EXPECT_LT(c.median_error, 0.02);
+  EXPECT_FALSE(c.hop_determined) << "every call has two meetings";
+}
+
 TEST(calibrate_host, says_what_it_cannot_tell) {
   std::vector<plan::host_observation> rows;
   for (std::uint64_t size = 8; size <= 64; size *= 2)

@@ -23,7 +23,7 @@ namespace topocoll { inline namespace v0 { namespace app { namespace detail {
 struct bench_words {
   std::string collective, first = "32M", last = "32M", step = "1M", type = "float", op = "sum", algorithm, file;
   std::uint64_t factor = 0, iterations = 20, warm_up = 1, checked = 1, threads = 1, gpus = 0;
-  std::uint32_t root = 0, average = 1, ranks = 0;
+  std::uint32_t root = 0, average = 1, ranks = 0, registered = 0;
   double timeout = 0;
   bool json = false, bound = false;
 };
@@ -56,6 +56,9 @@ inline void declare(CLI::App& cli, bench_words& w) {
                  "processes to start on this host; default one per core, at least 2, at most 8; not under a launcher");
   cli.add_option("--algorithm", w.algorithm,
                  "ring, recursive, doubling, tree, double_tree, direct, one_shot, bruck or pat; default by size");
+  cli.add_option("-R,--local_register", w.registered,
+                 "1: buffers from memory that all ranks of the host see; 0: private memory")
+      ->capture_default_str();
   cli.add_flag("--bound", w.bound, "add columns: share of what the measured memory bandwidth allows");
   cli.add_flag("--json", w.json, "JSON on standard output instead of the table");
 }
@@ -111,6 +114,8 @@ struct bench_request {
   c.checked = w.checked;
   c.average = static_cast<bench::averaging>(w.average);
   c.root = {w.root};
+  if (w.registered > 1) return bad("-R " + std::to_string(w.registered) + " is none of 0, 1");
+  c.registered = w.registered == 1;
   c.algorithm = w.algorithm;
   if (!w.algorithm.empty()) {
     const auto how = plan::parse_algorithm(w.algorithm);

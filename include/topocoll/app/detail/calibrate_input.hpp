@@ -180,11 +180,12 @@ struct plain_result {
     const auto plan_name = io::read_optional<std::string>(one, "plan", at);
     if (!plan_name) return plan_name.error();
     const auto how = *plan_name ? plan::parse_algorithm(**plan_name) : std::nullopt;
-    if (!known || !how || !(time.value > 0) || *size == 0 || ranks < 2) {
+    const bool without = *plan_name && **plan_name == "shared";
+    if (!known || (!how && !without) || !(time.value > 0) || *size == 0 || ranks < 2) {
       ++without_plan;
       continue;
     }
-    to.hosts.push_back({*parse_collective(**name), *how, ranks, {*size}, time});
+    to.hosts.push_back({*parse_collective(**name), how, ranks, {*size}, time});
   }
   if (without_plan > 0)
     to.notes.push_back(file + ": " + std::to_string(without_plan) +
