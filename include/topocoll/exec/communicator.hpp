@@ -335,7 +335,7 @@ class communicator {
  private:
   // Ranks of one host that see memory of one another need no messages.
   static constexpr bool has_direct_calls = std::is_same_v<M, host_memory> && requires(T & t) {
-    { t.direct() } -> std::same_as<detail::host_calls&>;
+    { t.direct() } -> std::same_as<detail::host_calls<>&>;
   };
 
   communicator(T transport, const communicator_options& options, M memory)

@@ -31,6 +31,7 @@ class shm_transport : public detail::lane_transport {
   /// One rank's part in a new group of `ranks` ranks of this one, for `split`. Its members give the same number, which was not
   /// used before for a group made from this one, and each its own place.
   /// @return `timed_out` naming who did not come; for processes also what `join_shm` gives
+  template <class = void>
   [[nodiscard]] result<shm_transport> part(std::uint64_t number, std::uint32_t place, std::uint32_t ranks,
                                            deadline until) const {
     auto end = end_in_part(number, place, ranks, until);
@@ -38,6 +39,7 @@ class shm_transport : public detail::lane_transport {
     return shm_transport(*std::move(end));
   }
   /// The group without those of its ranks that are gone, for `shrink`. Breaks this one, if it is not broken yet.
+  template <class = void>
   [[nodiscard]] result<shm_transport> survivors(seconds patience) const {
     auto end = end_among_survivors(patience);
     if (!end) return std::move(end).error();

@@ -20,6 +20,7 @@
 namespace topocoll { inline namespace v0 { namespace detail {
 
 /// One rank's end of the boards. What returns a bool returns false when the call cannot go on; `failed` then says why.
+template <class = void>
 class board {
  public:
   board(group_memory& memory, std::uint32_t rank, patience& how_to_wait)

@@ -6,27 +6,28 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
-#include <map>
 #include <memory>
-#include <mutex>
 #include <new>
 #include <span>
 #include <string>
 #include <sys/mman.h>
 #include <utility>
+#include <vector>
 #include <topocoll/core/result.hpp>
 #include <topocoll/core/units.hpp>
 #include <topocoll/exec/detail/group_memory.hpp>
+#include <topocoll/exec/detail/spin_lock.hpp>
 
 namespace topocoll { inline namespace v0 { namespace detail {
 
 /// Whole pages of one rank's room for buffers: first fit, neighbours joined when they are free again. Buffers keep it, and
 /// so the memory, alive.
+template <class = void>
 class buffer_arena {
  public:
   buffer_arena(std::shared_ptr<group_memory> memory, std::uint32_t rank)
       : memory_(std::move(memory)), rank_(rank), room_(memory_->buffers(rank)) {
-    if (!room_.empty()) free_[0] = room_.size();
+    if (!room_.empty()) free_.push_back({0, room_.size()});
   }
 
   [[nodiscard]] static result<std::shared_ptr<std::byte>> allocate(const std::shared_ptr<buffer_arena>& from,
@@ -44,6 +45,9 @@ class buffer_arena {
   }
 
  private:
+  struct stretch_of_room {
+    std::uint64_t from, length;
+  };
   static constexpr std::align_val_t alignment{4096};
   static constexpr std::uint64_t page = 4096;
   // Arrays of this size and more may lie on huge pages, where the system has them for shared memory.
@@ -55,7 +59,7 @@ class buffer_arena {
   [[nodiscard]] result<std::span<std::byte>> take(bytes size) {
     std::span<std::byte> found;
     {
-      const std::lock_guard<std::mutex> one_at_a_time(lock_);
+      const spin_lock::holder one_at_a_time(lock_);
       found = find(size.value);
     }
     if (found.empty())
@@ -83,37 +87,45 @@ class buffer_arena {
   }
   [[nodiscard]] std::span<std::byte> find(std::uint64_t size) {
     const std::uint64_t wanted = (size + page - 1) / page * page;
-    for (auto it = free_.begin(); it != free_.end(); ++it) {
-      const auto [from, length] = *it;
+    for (std::size_t i = 0; i < free_.size(); ++i) {
+      const auto [from, length] = free_[i];
       // Where huge pages could be, the buffer begins at one.
       const auto address = reinterpret_cast<std::uintptr_t>(room_.data()) + from;
       const std::uint64_t skipped = size < huge_page ? 0 : (huge_page - address % huge_page) % huge_page;
       if (length < skipped || length - skipped < wanted) continue;
-      free_.erase(it);
-      if (skipped != 0) free_[from] = skipped;
-      if (length - skipped != wanted) free_[from + skipped + wanted] = length - skipped - wanted;
+      const auto at = free_.begin() + static_cast<std::ptrdiff_t>(i);
+      const std::uint64_t rest = length - skipped - wanted;
+      if (skipped == 0 && rest == 0) {
+        free_.erase(at);
+      } else if (skipped == 0) {
+        *at = {from + wanted, rest};
+      } else {
+        *at = {from, skipped};
+        if (rest != 0) free_.insert(at + 1, {from + skipped + wanted, rest});
+      }
       return room_.subspan(from + skipped, wanted);
     }
     return {};
   }
   void give_back(std::span<std::byte> it) noexcept {
     (void)::madvise(it.data(), it.size(), MADV_REMOVE);  // the pages go back to the system
-    const std::lock_guard<std::mutex> one_at_a_time(lock_);
-    auto from = static_cast<std::uint64_t>(it.data() - room_.data());
-    std::uint64_t length = it.size();
-    auto after = free_.lower_bound(from);
-    if (after != free_.end() && after->first == from + length) {
-      length += after->second;
-      after = free_.erase(after);
+    const spin_lock::holder one_at_a_time(lock_);
+    const auto from = static_cast<std::uint64_t>(it.data() - room_.data());
+    std::size_t i = 0;
+    while (i < free_.size() && free_[i].from < from) ++i;
+    const auto at = free_.begin() + static_cast<std::ptrdiff_t>(i);
+    const bool after = at != free_.end() && from + it.size() == at->from;
+    const bool before = i != 0 && (at - 1)->from + (at - 1)->length == from;
+    if (before && after) {
+      (at - 1)->length += it.size() + at->length;
+      free_.erase(at);
+    } else if (before) {
+      (at - 1)->length += it.size();
+    } else if (after) {
+      *at = {from, it.size() + at->length};
+    } else {
+      free_.insert(at, {from, it.size()});  // who has no memory left for that has worse to worry about than this buffer
     }
-    if (after != free_.begin()) {
-      const auto before = std::prev(after);
-      if (before->first + before->second == from) {
-        before->second += length;
-        return;
-      }
-    }
-    free_[from] = length;  // memory for one node: who has none left has worse to worry about than this buffer
   }
 
 #ifdef MADV_POPULATE_WRITE
@@ -125,8 +137,8 @@ class buffer_arena {
   std::shared_ptr<group_memory> memory_;
   std::uint32_t rank_;
   std::span<std::byte> room_;
-  std::mutex lock_;
-  std::map<std::uint64_t, std::uint64_t> free_;  // from where in the room, how much
+  spin_lock lock_;
+  std::vector<stretch_of_room> free_;  // in their order; no two touch
 };
 
 }}}  // namespace topocoll::v0::detail

@@ -45,11 +45,12 @@ class endpoint {
   [[nodiscard]] std::uint32_t ranks() const { return ranks_; }
   [[nodiscard]] std::uint32_t channels() const { return channels_; }
   [[nodiscard]] group_memory& memory() const { return *memory_; }
+  template <class = void>
   [[nodiscard]] result<std::shared_ptr<std::byte>> allocate(bytes size) {
-    if (!buffers_) buffers_ = std::make_shared<buffer_arena>(memory_, rank_);
-    return buffer_arena::allocate(buffers_, size);
+    if (!buffers_) buffers_ = std::make_shared<buffer_arena<>>(memory_, rank_);
+    return buffer_arena<>::allocate(buffers_, size);
   }
-  [[nodiscard]] host_calls& calls() { return calls_; }
+  [[nodiscard]] host_calls<>& calls() { return calls_; }
 
   [[nodiscard]] result<ticket> post(std::span<const outgoing> out, std::span<const incoming> in) {
     for (const outgoing& o : out)
@@ -163,8 +164,8 @@ class endpoint {
   std::uint32_t channels_;
   patience patience_;
   lanes lanes_;
-  host_calls calls_;
-  std::shared_ptr<buffer_arena> buffers_;  // made when first needed
+  host_calls<> calls_;
+  std::shared_ptr<buffer_arena<>> buffers_;  // made when first needed
   std::vector<ticket_state> tickets_;
   std::vector<std::uint32_t> free_tickets_;
 };

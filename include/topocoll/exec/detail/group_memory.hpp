@@ -7,9 +7,7 @@
 #include <cstdint>
 #include <cstring>
 #include <linux/futex.h>
-#include <map>
 #include <memory>
-#include <mutex>
 #include <new>
 #include <optional>
 #include <span>
@@ -21,12 +19,14 @@
 #include <time.h>
 #include <unistd.h>
 #include <utility>
+#include <vector>
 #include <topocoll/core/deadline.hpp>
 #include <topocoll/core/ids.hpp>
 #include <topocoll/core/result.hpp>
 #include <topocoll/core/units.hpp>
 #include <topocoll/exec/detail/group_layout.hpp>
 #include <topocoll/exec/detail/process.hpp>
+#include <topocoll/exec/detail/spin_lock.hpp>
 #include <climits>
 
 namespace topocoll { inline namespace v0 { namespace detail {
@@ -88,10 +88,12 @@ class group_memory {
   /// For threads: the memory of a group made from this one, under a number that its ranks agree on. The first to ask makes it.
   template <class Make>
   [[nodiscard]] result<std::shared_ptr<group_memory>> child(std::uint64_t number, const Make& make) {
-    const std::lock_guard<std::mutex> one_at_a_time(children_lock_);
-    if (auto known = children_[number].lock()) return known;
+    const spin_lock::holder one_at_a_time(children_lock_);
+    for (const auto& [its_number, child] : children_)
+      if (its_number == number)
+        if (auto known = child.lock()) return known;
     auto made = make();
-    if (made) children_[number] = *made;
+    if (made) children_.emplace_back(number, *made);
     return made;
   }
 
@@ -284,8 +286,8 @@ class group_memory {
   mapping mapping_;
   group_shape shape_;
   sharing how_;
-  std::mutex children_lock_;
-  std::map<std::uint64_t, std::weak_ptr<group_memory>> children_;
+  spin_lock children_lock_;
+  std::vector<std::pair<std::uint64_t, std::weak_ptr<group_memory>>> children_;
 };
 
 /// Zeroed memory for a group of threads, or of this process and its children.

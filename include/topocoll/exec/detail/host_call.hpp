@@ -91,6 +91,7 @@ struct stretch {
 }
 
 /// A call, and where all ranks have what it is about.
+template <class = void>
 class host_job {
  public:
   explicit host_job(std::uint32_t rank, std::uint32_t ranks)

@@ -32,6 +32,7 @@ namespace topocoll { inline namespace v0 { namespace detail {
 /// - staged: some memory is private, and outputs are sums, or copies are better made by two: inputs are copied, window by
 ///   window, into memory that all see.
 /// Combinations are in the order of the ranks, whoever does them: the same bits in every way.
+template <class = void>  // so that only who makes calls compiles them
 class host_calls {
  public:
   host_calls(group_memory& memory, std::uint32_t rank, patience& how_to_wait)
@@ -58,14 +59,14 @@ class host_calls {
     const std::uint64_t size = job_.size_in(job_.input_of(rank_), rank_);
     bool done;
     if (longest <= brief_up_to(c.kind)) {
-      host_job::copy(size <= board_cell::short_bytes ? mine->head : board_.body_of(rank_), c.in, size);
+      host_job<>::copy(size <= board_cell::short_bytes ? mine->head : board_.body_of(rank_), c.in, size);
       board_.announce(*mine);
       done = run_brief(w);
     } else {
       const places p{place_in(job_.input_of(rank_), c.in), place_in(job_.output_of(rank_), c.out)};
       std::memcpy(mine->head, &p, sizeof p);
       const bool fits = longest <= in_cells_up_to(c.kind);
-      if (fits && is_hidden(p.in)) host_job::copy(board_.body_of(rank_), c.in, size);
+      if (fits && is_hidden(p.in)) host_job<>::copy(board_.body_of(rank_), c.in, size);
       board_.announce(*mine);
       done = run_long(w, fits);
     }
@@ -149,15 +150,15 @@ class host_calls {
         job_.targets.assign(1, c.out);
         return job_.combine(part ? job_.count_of(rank_) : c.count, false);
       }
-      case collective_kind::broadcast: return host_job::copy(c.out, job_.ins[c.root], job_.total() * width);
+      case collective_kind::broadcast: return host_job<>::copy(c.out, job_.ins[c.root], job_.total() * width);
       case collective_kind::scatter:
-        return host_job::copy(c.out, job_.ins[c.root] + job_.start_of(rank_) * width, job_.count_of(rank_) * width);
+        return host_job<>::copy(c.out, job_.ins[c.root] + job_.start_of(rank_) * width, job_.count_of(rank_) * width);
       case collective_kind::all_gather:
       case collective_kind::gather:
       case collective_kind::all_to_all:
         for (std::uint32_t r = 0; r < ranks_; ++r) {
           const std::uint64_t from = c.kind == collective_kind::all_to_all ? job_.start_of(rank_) * width : 0;
-          host_job::copy(c.out + job_.start_of(r) * width, job_.ins[r] + from, job_.count_of(r) * width);
+          host_job<>::copy(c.out + job_.start_of(r) * width, job_.ins[r] + from, job_.count_of(r) * width);
         }
         return;
     }
@@ -265,7 +266,7 @@ class host_calls {
   [[nodiscard]] bool fetch(std::uint32_t r, std::uint64_t at, std::byte* into, std::uint64_t count) {
     const std::uint64_t size = count * job_.width, offset = at * job_.width;
     if (size == 0) return true;
-    if (job_.ins[r] != nullptr) return host_job::copy(into, job_.ins[r] + offset, size), true;
+    if (job_.ins[r] != nullptr) return host_job<>::copy(into, job_.ins[r] + offset, size), true;
     if (read_from(memory_, r, into, (places_of(r).in & ~hidden) + offset, size)) return true;
     const int why = errno;
     memory_.break_group(why == ESRCH ? errc::peer_lost : errc::system,
@@ -325,7 +326,7 @@ class host_calls {
     const auto part = [&](std::uint32_t r) { return part_of(piece.count, r, ranks_, width); };
     for (std::uint32_t d = 1; d < ranks_; ++d) {
       const stretch s = part((rank_ + d) % ranks_);
-      host_job::copy(half(rank_, 0) + s.from * width, c.in + (piece.from + s.from) * width, s.count * width);
+      host_job<>::copy(half(rank_, 0) + s.from * width, c.in + (piece.from + s.from) * width, s.count * width);
     }
     if (!board_.meet(w)) return false;
     const stretch own = part(rank_);
@@ -341,7 +342,7 @@ class host_calls {
     for (std::uint32_t d = 1; d < ranks_; ++d) {
       const std::uint32_t r = (rank_ + d) % ranks_;
       const stretch s = part(r);
-      host_job::copy(c.out + (piece.from + s.from) * width, half(r, 1), s.count * width);
+      host_job<>::copy(c.out + (piece.from + s.from) * width, half(r, 1), s.count * width);
     }
     return true;
   }
@@ -354,15 +355,15 @@ class host_calls {
     const auto in_array = [&](std::uint32_t r) { return (job_.start_of(r) + at) * width; };
     switch (c.kind) {
       case collective_kind::broadcast:
-        if (rank_ == c.root) host_job::copy(mine, c.in + at * width, piece(0).count * width);
+        if (rank_ == c.root) host_job<>::copy(mine, c.in + at * width, piece(0).count * width);
         break;
       case collective_kind::all_gather:
-      case collective_kind::gather: host_job::copy(mine, c.in + at * width, piece(rank_).count * width); break;
+      case collective_kind::gather: host_job<>::copy(mine, c.in + at * width, piece(rank_).count * width); break;
       default:  // a part for every rank
         if (c.kind == collective_kind::scatter && rank_ != c.root) break;
         for (std::uint32_t d = 1; d < ranks_; ++d) {
           const std::uint32_t r = (rank_ + d) % ranks_;
-          host_job::copy(mine + r * window * width, c.in + in_array(r), piece(r).count * width);
+          host_job<>::copy(mine + r * window * width, c.in + in_array(r), piece(r).count * width);
         }
         break;
     }
@@ -371,12 +372,12 @@ class host_calls {
     const std::uint64_t own = rank_ * window * width;
     switch (c.kind) {
       case collective_kind::broadcast:
-        host_job::copy(c.out + at * width, rank_ == c.root ? c.in + at * width : half(c.root, number),
-                       piece(0).count * width);
+        host_job<>::copy(c.out + at * width, rank_ == c.root ? c.in + at * width : half(c.root, number),
+                         piece(0).count * width);
         break;
       case collective_kind::scatter:
-        host_job::copy(c.out + at * width, rank_ == c.root ? c.in + in_array(rank_) : half(c.root, number) + own,
-                       piece(rank_).count * width);
+        host_job<>::copy(c.out + at * width, rank_ == c.root ? c.in + in_array(rank_) : half(c.root, number) + own,
+                         piece(rank_).count * width);
         break;
       case collective_kind::reduce_scatter:
         job_.sources.clear();
@@ -388,14 +389,15 @@ class host_calls {
       case collective_kind::all_to_all:
         for (std::uint32_t d = 0; d < ranks_; ++d) {
           const std::uint32_t r = (rank_ + d) % ranks_;
-          host_job::copy(c.out + in_array(r), r == rank_ ? c.in + in_array(r) : half(r, number) + own,
-                         piece(r).count * width);
+          host_job<>::copy(c.out + in_array(r), r == rank_ ? c.in + in_array(r) : half(r, number) + own,
+                           piece(r).count * width);
         }
         break;
       default:  // all_gather, gather
         for (std::uint32_t d = 0; d < ranks_; ++d) {
           const std::uint32_t r = (rank_ + d) % ranks_;
-          host_job::copy(c.out + in_array(r), r == rank_ ? c.in + at * width : half(r, number), piece(r).count * width);
+          host_job<>::copy(c.out + in_array(r), r == rank_ ? c.in + at * width : half(r, number),
+                           piece(r).count * width);
         }
         break;
     }
@@ -404,15 +406,15 @@ class host_calls {
 
   [[nodiscard]] result<void> alone() {
     const host_call& c = job_.call;
-    if (job_.has_output(0)) host_job::copy(c.out, c.in, job_.total() * job_.width);
+    if (job_.has_output(0)) host_job<>::copy(c.out, c.in, job_.total() * job_.width);
     return {};
   }
 
   group_memory& memory_;
   std::uint32_t rank_;
   std::uint32_t ranks_;
-  board board_;
-  host_job job_;
+  board<> board_;
+  host_job<> job_;
   std::uint64_t half_stage_;
   std::vector<habit> habits_;  // by collective and size class
   bool asked_who_reads_ = false;

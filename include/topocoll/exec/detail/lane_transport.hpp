@@ -42,12 +42,16 @@ class lane_transport {
   /// thread. Collectives on it need no copies between processes. (Threads see all memory anyway: there it is ordinary.)
   /// @return `unavailable` if the host has no more, or the group no more room for buffers
   /// Cost: the pages come with the call, so make few and keep them.
-  [[nodiscard]] result<std::shared_ptr<std::byte>> allocate(bytes size) { return end_->allocate(size); }
+  template <class = void>
+  [[nodiscard]] result<std::shared_ptr<std::byte>> allocate(bytes size) {
+    return end_->allocate(size);
+  }
   /// For `communicator`: collectives in memory that all ranks see.
-  [[nodiscard]] host_calls& direct() { return end_->calls(); }
+  [[nodiscard]] host_calls<>& direct() { return end_->calls(); }
 
  protected:
   /// This rank's end in a group made from this one. Its messages have 8 MiB for all.
+  template <class = void>
   [[nodiscard]] result<std::unique_ptr<endpoint>> end_in_part(std::uint64_t number, std::uint32_t place,
                                                               std::uint32_t ranks, deadline until) const {
     const group_wishes wishes{ranks, channels(), {8U << 20U}, {end_->memory().shape().buffer_bytes}};
@@ -55,6 +59,7 @@ class lane_transport {
     if (!memory) return std::move(memory).error();
     return std::make_unique<endpoint>(*std::move(memory), place);
   }
+  template <class = void>
   [[nodiscard]] result<std::unique_ptr<endpoint>> end_among_survivors(seconds patience) const {
     end_->memory().break_group(errc::aborted, "rank " + std::to_string(end_->rank()) + " shrinks the group", {});
     auto members = agree_on_survivors(end_->memory(), end_->rank(), patience);
