@@ -352,13 +352,15 @@ class host_calls {
     const host_call& c = job_.call;
     std::byte* const mine = half(rank_, number);
     const auto piece = [&](std::uint32_t r) { return clipped(job_.count_of(r), at, window); };
+    // Of an empty shard there may be no buffer to point into.
+    const auto here = [&](auto* buffer) { return buffer == nullptr ? buffer : buffer + at * width; };
     const auto in_array = [&](std::uint32_t r) { return (job_.start_of(r) + at) * width; };
     switch (c.kind) {
       case collective_kind::broadcast:
-        if (rank_ == c.root) host_job<>::copy(mine, c.in + at * width, piece(0).count * width);
+        if (rank_ == c.root) host_job<>::copy(mine, here(c.in), piece(0).count * width);
         break;
       case collective_kind::all_gather:
-      case collective_kind::gather: host_job<>::copy(mine, c.in + at * width, piece(rank_).count * width); break;
+      case collective_kind::gather: host_job<>::copy(mine, here(c.in), piece(rank_).count * width); break;
       default:  // a part for every rank
         if (c.kind == collective_kind::scatter && rank_ != c.root) break;
         for (std::uint32_t d = 1; d < ranks_; ++d) {
@@ -372,18 +374,17 @@ class host_calls {
     const std::uint64_t own = rank_ * window * width;
     switch (c.kind) {
       case collective_kind::broadcast:
-        host_job<>::copy(c.out + at * width, rank_ == c.root ? c.in + at * width : half(c.root, number),
-                         piece(0).count * width);
+        host_job<>::copy(here(c.out), rank_ == c.root ? here(c.in) : half(c.root, number), piece(0).count * width);
         break;
       case collective_kind::scatter:
-        host_job<>::copy(c.out + at * width, rank_ == c.root ? c.in + in_array(rank_) : half(c.root, number) + own,
+        host_job<>::copy(here(c.out), rank_ == c.root ? c.in + in_array(rank_) : half(c.root, number) + own,
                          piece(rank_).count * width);
         break;
       case collective_kind::reduce_scatter:
         job_.sources.clear();
         for (std::uint32_t r = 0; r < ranks_; ++r)
           job_.sources.push_back(r == rank_ ? c.in + in_array(rank_) : half(r, number) + own);
-        job_.targets.assign(1, c.out + at * width);
+        job_.targets.assign(1, here(c.out));
         job_.combine(piece(rank_).count, false);
         break;
       case collective_kind::all_to_all:
@@ -396,8 +397,7 @@ class host_calls {
       default:  // all_gather, gather
         for (std::uint32_t d = 0; d < ranks_; ++d) {
           const std::uint32_t r = (rank_ + d) % ranks_;
-          host_job<>::copy(c.out + in_array(r), r == rank_ ? c.in + at * width : half(r, number),
-                           piece(r).count * width);
+          host_job<>::copy(c.out + in_array(r), r == rank_ ? here(c.in) : half(r, number), piece(r).count * width);
         }
         break;
     }
