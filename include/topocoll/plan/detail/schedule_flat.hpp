@@ -58,15 +58,19 @@ template <class = void>
   return nullptr;
 }
 
+/// True when the lists that trees need are there for every member or not at all. Before this holds, groups have no views.
+template <class = void>
+[[nodiscard]] bool tree_lists_fit(const stage& st) {
+  const auto fits = [&](const std::vector<std::uint32_t>& list) {
+    return list.empty() || (st.how == algorithm::packed && list.size() == st.members.size());
+  };
+  return fits(st.parents) && fits(st.ways_down) && fits(st.ways_up);
+}
+
 /// What keeps group `g` of a stage by trees from being one, or null. Stages by other algorithms have no trees.
+/// Precondition: the lists of the stage fit its members.
 template <class = void>
 [[nodiscard]] const char* tree_fault(const schedule& plan, const stage& st, std::size_t g) {
-  const std::size_t members = st.members.size();
-  const auto fits = [&](const std::vector<std::uint32_t>& list) {
-    return list.empty() || (st.how == algorithm::packed && list.size() == members);
-  };
-  if (!fits(st.parents) || !fits(st.ways_down) || !fits(st.ways_up))
-    return " has a list of parents or ways that does not fit its members";
   if (st.how != algorithm::packed) return nullptr;
   const group_view group = st.group(g);
   if (group.parents.size() != group.members.size()) return " has no tree";
@@ -97,6 +101,7 @@ template <class = void>
   if (st.offsets.empty() || st.offsets.front() != 0 || st.offsets.back() != st.members.size() ||
       st.bounds.size() != st.members.size() + st.group_count() || !std::is_sorted(st.offsets.begin(), st.offsets.end()))
     return bad("the offsets, members and bounds of its groups do not fit together");
+  if (!tree_lists_fit(st)) return bad("its list of parents or ways does not fit its members");
 
   struct claim {
     std::uint32_t rank, first, last;
