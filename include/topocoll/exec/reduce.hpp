@@ -103,16 +103,16 @@ class reduce_kernel {
 /// - sum and prod of floating-point types: as the hardware does it; which of two NaN payloads survives is not said, not
 ///   even between levels. All other bits are the same at every level.
 /// Cost: one pass.
-template <class = void>
+template <class Deferred = void>
 [[nodiscard]] reduce_kernel reduce_kernel_of(dtype type, reduce_op op, vector_level level) noexcept {
   const auto row = static_cast<std::size_t>(type);
   const std::size_t column = op == reduce_op::avg ? 0 : static_cast<std::size_t>(op);
 #ifdef TOPOCOLL_X86_LEVELS
-  if (level == vector_level::avx512 && column == 0) return {type, level, detail::avx512_sums<>[row]};
-  if (level != vector_level::baseline) return {type, vector_level::avx2, detail::avx2_kernels<>[row][column]};
+  if (level == vector_level::avx512 && column == 0) return {type, level, detail::avx512_sums<Deferred>[row]};
+  if (level != vector_level::baseline) return {type, vector_level::avx2, detail::avx2_kernels<Deferred>[row][column]};
 #endif
   (void)level;
-  return {type, vector_level::baseline, detail::baseline_kernels<>[row][column]};
+  return {type, vector_level::baseline, detail::baseline_kernels<Deferred>[row][column]};
 }
 template <class = void>
 [[nodiscard]] reduce_kernel reduce_kernel_of(dtype type, reduce_op op) noexcept {

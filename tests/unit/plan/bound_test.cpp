@@ -428,11 +428,11 @@ TEST_F(oracle, is_met_through_quotients_and_with_128_bits) {
       EXPECT_TRUE((rational{by_classes->weight} / (rational{by_classes->exit} * net.unit)) == expected) << t.at("name");
       EXPECT_EQ(plan::detail::crossing_of(turned, by_classes->inside).out, by_classes->exit) << t.at("name");
       EXPECT_LE(how.asked, how.classes) << t.at("name");
-      const auto wide = plan::detail::worst_gather_cut<plan::detail::int128>(turned, weight);
+      const auto wide = plan::detail::worst_gather_cut_in<plan::detail::int128>(turned, weight, {});
       ASSERT_TRUE(wide) << t.at("name");
       EXPECT_TRUE((rational{wide->weight} / (rational{wide->exit} * net.unit)) == expected) << t.at("name");
     }
-    const auto wide = plan::detail::best_partition<plan::detail::int128>(net, weight);
+    const auto wide = plan::detail::family_search<plan::detail::int128>(net, weight, {}).run();
     ASSERT_TRUE(wide) << t.at("name");
     if (!t.at("expected").contains("allreduce_rate_GBps")) continue;
     EXPECT_TRUE(rational{wide->out} * net.unit / rational{2 * (std::int64_t{wide->parts} - 1)} ==

@@ -156,7 +156,7 @@ inline constexpr divide_function divide_kernels[] = {divide_integers<std::int8_t
 inline constexpr std::size_t piece_bytes = 8192;
 
 // A job over `count` elements: streaming from the first aligned vector on, and integers divided.
-template <class = void>
+template <class Deferred = void>
 void run_many(reduce_function run, dtype type, std::size_t vector_bytes, reduce_job job, std::size_t count) noexcept {
   const auto width = static_cast<std::size_t>(size_of(type).value);
   const std::size_t total = count * width;
@@ -168,7 +168,7 @@ void run_many(reduce_function run, dtype type, std::size_t vector_bytes, reduce_
     for (std::size_t at = 0; at < total; at += piece_bytes) {
       const std::size_t size = total - at < piece_bytes ? total - at : piece_bytes;
       run(job, at, at + size);
-      divide_kernels<>[static_cast<std::size_t>(type)](job.outputs[0] + at, size / width, job.divide_by);
+      divide_kernels<Deferred>[static_cast<std::size_t>(type)](job.outputs[0] + at, size / width, job.divide_by);
       for (std::size_t k = 1; k < outputs; ++k) std::memcpy(job.outputs[k] + at, job.outputs[0] + at, size);
     }
     return;

@@ -46,8 +46,8 @@ struct cut_search {
 /// Source: the cut bound of ForestColl (arXiv:2402.06787), with Dinkelbach's method (Management Science 1967) for the
 /// rate; joining sinks to the source as Hao and Orlin do (Journal of Algorithms 1994).
 template <class Int>
-[[nodiscard]] result<weighted_cut> worst_gather_cut(const exact_network& net, std::span<const std::int64_t> weight,
-                                                    const cut_search& search) {
+[[nodiscard]] result<weighted_cut> worst_gather_cut_in(const exact_network& net, std::span<const std::int64_t> weight,
+                                                       const cut_search& search) {
   int128 sum = 0;
   std::vector<std::uint32_t> receivers(search.receivers.begin(), search.receivers.end());
   for (std::uint32_t v = 0; v < net.nodes; ++v) {
@@ -117,17 +117,13 @@ template <class Int>
   if (worst.exit == 0) return fail(errc::unavailable, "the graph has no path from some rank to another");
   return worst;
 }
-template <class Int>
-[[nodiscard]] result<weighted_cut> worst_gather_cut(const exact_network& net, std::span<const std::int64_t> weight) {
-  return worst_gather_cut<Int>(net, weight, cut_search{});
-}
 
 /// The same with 64 bits where they suffice and 128 where they do not.
-[[nodiscard]] inline result<weighted_cut> worst_gather_cut(const exact_network& net,
-                                                           std::span<const std::int64_t> weight,
-                                                           const cut_search& search = {}) {
-  auto found = worst_gather_cut<std::int64_t>(net, weight, search);
-  if (!found && found.error().code == errc::unsupported) return worst_gather_cut<int128>(net, weight, search);
+template <class = void>
+[[nodiscard]] result<weighted_cut> worst_gather_cut(const exact_network& net, std::span<const std::int64_t> weight,
+                                                    const cut_search& search = {}) {
+  auto found = worst_gather_cut_in<std::int64_t>(net, weight, search);
+  if (!found && found.error().code == errc::unsupported) return worst_gather_cut_in<int128>(net, weight, search);
   return found;
 }
 

@@ -336,12 +336,9 @@ class family_search {
 };
 
 /// The family of least rate, with 64 bits where they suffice and 128 where they do not: see `family_search`.
-template <class Int>
-[[nodiscard]] result<partition> best_partition(const exact_network& net, std::span<const std::int64_t> weight) {
-  return family_search<Int>(net, weight, {}).run();
-}
-[[nodiscard]] inline result<partition> best_partition(const exact_network& net, std::span<const std::int64_t> weight,
-                                                      const partition_search& search = {}) {
+template <class = void>
+[[nodiscard]] result<partition> best_partition(const exact_network& net, std::span<const std::int64_t> weight,
+                                               const partition_search& search = {}) {
   auto found = family_search<std::int64_t>(net, weight, search).run();
   if (!found && found.error().code == errc::unsupported) return family_search<int128>(net, weight, search).run();
   return found;
