@@ -73,7 +73,7 @@ class graph {
 
   /// Checks a fragment and freezes it.
   /// @return `malformed_input` when a link names a node that is not there, joins a node to itself, or has a negative or
-  ///         non-finite capacity, or when two nodes share a key. Cost: O(n log n + m).
+  ///         non-finite capacity, or when two nodes share a key. Cost: O(n + m).
   [[nodiscard]] static result<graph> from(fragment f);
 
   [[nodiscard]] std::size_t node_count() const { return nodes_.size(); }
@@ -91,7 +91,7 @@ class graph {
   [[nodiscard]] node_id tail(link_id e) const { return links_[e.value].from; }
   [[nodiscard]] bytes_per_second capacity(link_id e) const { return links_[e.value].capacity; }
 
-  /// Node with this key, found by binary search.
+  /// Node with this key. Cost: O(1).
   [[nodiscard]] std::optional<node_id> find(const std::string& key) const;
   /// Nodes of one kind, in graph order.
   [[nodiscard]] std::vector<node_id> all(node_kind kind) const {
@@ -105,13 +105,17 @@ class graph {
   [[nodiscard]] const std::string& source() const { return source_; }
 
  private:
+  /// Where a key is in `by_key_`, or is to be put. Precondition: some place is free.
+  [[nodiscard]] std::size_t place_of(const std::string& key) const;
+
   std::string source_;
   std::vector<node> nodes_;
   std::vector<link> links_;
   std::vector<finding> findings_;
   std::vector<std::size_t> first_out_{0};
   std::vector<link_id> out_;
-  std::vector<node_id> by_key_;
+  static constexpr node_id no_node{UINT32_MAX};
+  std::vector<node_id> by_key_;  // by hash of the key; a power of two of places
 };
 
 }}}  // namespace topocoll::v0::topo

@@ -363,9 +363,14 @@ class router {
   /// Number in `fabric_` of the route between two nodes that belong to no host.
   std::uint32_t between(std::uint32_t u, std::uint32_t v) {
     const std::uint64_t key = std::uint64_t{u} << 32U | v;
+    if (asked_last_.empty()) asked_last_.resize(g_->node_count(), {0, number_map::absent});
+    auto& [last, last_at] = asked_last_[u];
+    if (last == v && last_at != number_map::absent) return last_at;
     std::uint32_t at = fabric_at_.find(key);
+    last = v;
+    last_at = at != number_map::absent ? at : static_cast<std::uint32_t>(fabric_.size());
     if (at != number_map::absent) return at;
-    at = static_cast<std::uint32_t>(fabric_.size());
+    at = last_at;
     fabric_.push_back(u == v           ? local_path{0, {}}
                       : only_switches_ ? meet(u, v)
                                        : search(
@@ -556,6 +561,8 @@ class router {
   std::vector<host_class> classes_;
   std::vector<local_path> store_, fabric_, anywhere_;
   number_map fabric_at_, anywhere_at_;
+  /// Per node: where to it was asked for last, and the answer. Hosts side by side plug into the same switches.
+  std::vector<std::pair<std::uint32_t, std::uint32_t>> asked_last_;
   std::vector<combo> combos_;
   std::vector<mark> scratch_;
   std::uint32_t round_ = 0;

@@ -184,6 +184,18 @@ void join_moves(std::vector<transfer>& moves) {
   moves.resize(kept);
 }
 
+/// Sorts by sender only: who goes through many transfers finds neighbours near each other in memory.
+template <class = void>
+void sort_by_sender(std::vector<transfer>& moves, std::uint32_t ranks) {
+  bool sorted = true;
+  for (std::size_t i = 1; i < moves.size(); ++i) sorted = sorted && moves[i - 1].from <= moves[i].from;
+  if (sorted) return;
+  if (moves.size() < ranks / 8)
+    seq::sort_by(moves, &transfer::from);
+  else
+    sort_by_number(moves, ranks, [](const transfer& t) { return t.from.value; });
+}
+
 /// True when member i is rank i and has unit i.
 template <class = void>
 [[nodiscard]] bool numbered(const group_view& group) {
@@ -229,54 +241,88 @@ template <class = void>
   return walked_rounds(plan, weights, st, group);
 }
 
+/// Rounds of one group that are not used up yet.
+struct group_progress {
+  const std::vector<traffic_round>* rounds;
+  std::span<const rank_id> members;  ///< whom the moves' places stand for; empty: they name ranks
+  std::size_t next = 0;
+  std::uint32_t left = 0;  ///< repeats of the next round
+};
+
 /// Rounds of groups of a stage. Most groups are cut like another one before, and do the same with other ranks.
 template <class = void>
 class stage_traffic {
  public:
   stage_traffic(const schedule& plan, const unit_weights<>& weights, const stage& st)
-      : plan_(plan), weights_(weights), stage_(st) {}
+      : plan_(plan), weights_(weights), stage_(st) {
+    known_.reserve(most_shapes);  // others keep references
+    own_.reserve(st.group_count());
+    std::vector<bool> seen(plan.ranks, false);
+    for (const rank_id r : st.members) {
+      disjoint_ = disjoint_ && !seen[r.value];
+      seen[r.value] = true;
+    }
+  }
 
-  [[nodiscard]] std::vector<traffic_round> of(const group_view& group) {
+  /// No rank is in two groups: moves of several groups have nothing to be joined.
+  [[nodiscard]] bool disjoint() const { return disjoint_; }
+
+  /// One transfer per pair and way in each round. The rounds live as long as this object.
+  [[nodiscard]] group_progress of(const group_view& group) {
     const bool by_rank = stage_.how == algorithm::bruck || stage_.how == algorithm::pat || !plan_.ways.empty();
-    if (by_rank || group.size() < 2) return group_rounds(plan_, weights_, stage_, group);
+    if (by_rank || group.size() < 2) return own(group);
     const shape* like = nullptr;
     for (const shape& s : known_)
-      if (same(s.bounds, group.bounds) && same(s.parents, group.parents)) like = &s;
+      if (alike(s.bounds, group.bounds) && same(s.parents, group.parents)) like = &s;
     if (like == nullptr) {
-      if (known_.size() == most_shapes) return group_rounds(plan_, weights_, stage_, group);
+      if (known_.size() == most_shapes) return own(group);
       while (places_.size() < group.size()) places_.push_back({static_cast<std::uint32_t>(places_.size())});
       const group_view by_place{std::span(places_).first(group.size()), group.bounds, group.parents};
-      known_.push_back({group.bounds, group.parents, group_rounds(plan_, weights_, stage_, by_place)});
+      known_.push_back({group.bounds, group.parents, rounds_of(by_place)});
       like = &known_.back();
     }
-    std::vector<traffic_round> rounds = like->rounds;
-    for (traffic_round& r : rounds)
-      for (transfer& t : r.moves) {
-        t.from = group.members[t.from.value];
-        t.to = group.members[t.to.value];
-      }
-    return rounds;
+    return {&like->rounds, group.members};
   }
 
  private:
   using numbers = std::span<const std::uint32_t>;
-  [[nodiscard]] static bool same(numbers a, numbers b) {
-    if (a.size() != b.size()) return false;
-    for (std::size_t i = 0; i < a.size(); ++i)
-      if (a[i] != b[i]) return false;
-    return true;
-  }
   struct shape {
     numbers bounds, parents;
     std::vector<traffic_round> rounds;  ///< between places in the group
   };
   static constexpr std::size_t most_shapes = 32;
 
+  [[nodiscard]] std::vector<traffic_round> rounds_of(const group_view& group) const {
+    std::vector<traffic_round> rounds = group_rounds(plan_, weights_, stage_, group);
+    for (traffic_round& r : rounds) join_moves(r.moves);
+    return rounds;
+  }
+  [[nodiscard]] group_progress own(const group_view& group) {
+    own_.push_back(rounds_of(group));
+    return {&own_.back(), {}};
+  }
+  [[nodiscard]] static bool same(numbers a, numbers b) {
+    if (a.size() != b.size()) return false;
+    for (std::size_t i = 0; i < a.size(); ++i)
+      if (a[i] != b[i]) return false;
+    return true;
+  }
+  /// Cut into the same parts. Where shards decide in how many pieces units travel, also at the same place.
+  [[nodiscard]] bool alike(numbers a, numbers b) const {
+    if (sharded(plan_.collective)) return same(a, b);
+    if (a.size() != b.size()) return false;
+    for (std::size_t i = 1; i < a.size(); ++i)
+      if (a[i] - a[0] != b[i] - b[0]) return false;
+    return true;
+  }
+
   const schedule& plan_;
   const unit_weights<>& weights_;
   const stage& stage_;
+  bool disjoint_ = true;
   std::vector<rank_id> places_;
   std::vector<shape> known_;
+  std::vector<std::vector<traffic_round>> own_;
 };
 
 }  // namespace detail
@@ -290,36 +336,49 @@ std::vector<traffic_round> traffic(const schedule& compact, std::span<const std:
   std::vector<traffic_round> all;
   for (std::uint32_t index = 0; index < plan.stages.size(); ++index) {
     const stage& st = plan.stages[index];
-    std::vector<std::vector<traffic_round>> groups;
+    std::vector<detail::group_progress> groups;
     detail::stage_traffic<> traffic_of(plan, weights, st);
-    for (std::size_t g = 0; g < st.group_count(); ++g)
-      if (auto rounds = traffic_of.of(st.group(g)); !rounds.empty()) groups.push_back(std::move(rounds));
+    for (std::size_t g = 0; g < st.group_count(); ++g) {
+      groups.push_back(traffic_of.of(st.group(g)));
+      if (groups.back().rounds->empty())
+        groups.pop_back();
+      else
+        groups.back().left = groups.back().rounds->front().repeat;
+    }
     // Groups go side by side; where one repeats a round more often than another, the round is cut.
-    std::vector<std::size_t> next(groups.size(), 0);
     while (true) {
       std::uint32_t repeat = 0;
-      for (std::size_t g = 0; g < groups.size(); ++g)
-        if (next[g] < groups[g].size())
-          repeat = repeat == 0 ? groups[g][next[g]].repeat : std::min(repeat, groups[g][next[g]].repeat);
+      std::size_t moves = 0;
+      for (const detail::group_progress& g : groups) {
+        if (g.next == g.rounds->size()) continue;
+        repeat = repeat == 0 ? g.left : std::min(repeat, g.left);
+        moves += (*g.rounds)[g.next].moves.size();
+      }
       if (repeat == 0) break;
       traffic_round r;
       r.stage = index;
       r.repeat = repeat;
-      std::size_t moves = 0;
-      for (std::size_t g = 0; g < groups.size(); ++g)
-        if (next[g] < groups[g].size()) moves += groups[g][next[g]].moves.size();
       r.moves.reserve(moves);
-      for (std::size_t g = 0; g < groups.size(); ++g) {
-        if (next[g] == groups[g].size()) continue;
-        traffic_round& theirs = groups[g][next[g]];
-        r.moves.insert(r.moves.end(), theirs.moves.begin(), theirs.moves.end());
-        theirs.repeat -= repeat;
-        if (theirs.repeat == 0) {
+      for (detail::group_progress& g : groups) {
+        if (g.next == g.rounds->size()) continue;
+        const traffic_round& theirs = (*g.rounds)[g.next];
+        for (transfer t : theirs.moves) {
+          if (!g.members.empty()) {
+            t.from = g.members[t.from.value];
+            t.to = g.members[t.to.value];
+          }
+          r.moves.push_back(t);
+        }
+        g.left -= repeat;
+        if (g.left == 0) {
           r.fill = std::max(r.fill, theirs.fill);
-          ++next[g];
+          if (++g.next < g.rounds->size()) g.left = (*g.rounds)[g.next].repeat;
         }
       }
-      detail::join_moves(r.moves);
+      if (traffic_of.disjoint())
+        detail::sort_by_sender(r.moves, plan.ranks);
+      else
+        detail::join_moves(r.moves);
       all.push_back(std::move(r));
     }
   }
