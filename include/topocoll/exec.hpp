@@ -3,7 +3,9 @@
 // All of exec/ that needs no optional library: transports, memory and communicators that run a plan.
 // Written by tests/lint/umbrellas.py.
 #include <topocoll/exec/buffer.hpp>
+#include <topocoll/exec/call_group.hpp>
 #include <topocoll/exec/call_options.hpp>
+#include <topocoll/exec/call_queue.hpp>
 #include <topocoll/exec/communicator.hpp>
 #include <topocoll/exec/dtype.hpp>
 #include <topocoll/exec/executor.hpp>

@@ -27,6 +27,8 @@ struct call_identity {
 // Bits: 63..60 mark, 59..44 number, 43..42 part, 41..39 collective, 38..35 type, 34..32 op, 31..24 root, 23..12 count,
 // 11..0 digest.
 inline constexpr std::uint64_t call_tag_mark = 0xcULL << 60U;
+/// Messages outside the collectives: 59..28 the caller's tag, 27..24 type, 23..0 count.
+inline constexpr std::uint64_t message_tag_mark = 0xdULL << 60U;
 
 [[nodiscard]] constexpr std::uint64_t mixed(std::uint64_t x) {  // the finaliser of splitmix64 (Steele, Lea, Flood 2014)
   x = (x ^ (x >> 30U)) * 0xbf58476d1ce4e5b9ULL;
@@ -59,6 +61,10 @@ template <class = void>
     for (int i = width - 1; i >= 0; --i) s += digits[(value >> (4 * i)) & 15U];
     return s;
   };
+  const std::uint64_t message_type = (tag >> 24U) & 15U;
+  if ((tag & (0xfULL << 60U)) == message_tag_mark && message_type < std::size(all_dtypes))
+    return "message with tag " + std::to_string((tag >> 28U) & 0xffffffffU) + " of " +
+           std::string(to_string(static_cast<dtype>(message_type))) + ", count mark " + hex(tag & 0xffffffU, 6);
   const std::uint64_t kind = (tag >> 39U) & 7U;
   const std::uint64_t type = (tag >> 35U) & 15U;
   const std::uint64_t op = (tag >> 32U) & 7U;
