@@ -19,9 +19,6 @@
 
 namespace topocoll { inline namespace v0 {
 
-template <class C>
-class call_queue;
-
 /// Calls that belong together. Filled by any thread, one at a time; `run` makes them, as often as wished.
 ///
 /// All ranks run the same collectives in the same order; messages stand at the same place among them on both ranks. What
@@ -51,6 +48,8 @@ class call_group : public detail::call_forms<call_group> {
   [[nodiscard]] std::size_t size() const { return calls_.size(); }
   [[nodiscard]] bool empty() const { return calls_.empty(); }
   void clear() { calls_.clear(); }
+  /// One that is written down already.
+  void add(detail::call_record c) { calls_.push_back(std::move(c)); }
 
   /// @return what the first call that fails returns; `invalid_argument` with nothing moved for a message that cannot be
   template <class C>
@@ -58,9 +57,7 @@ class call_group : public detail::call_forms<call_group> {
 
  private:
   friend class detail::call_forms<call_group>;
-  template <class>
-  friend class call_queue;
-  void take(detail::call_record c) { calls_.push_back(std::move(c)); }
+  void take(detail::call_record c) { add(std::move(c)); }
 
   /// Calls from `first` on that are made as one, at least one.
   [[nodiscard]] std::size_t fused_from(std::size_t first, bytes longest) const {
@@ -176,7 +173,8 @@ result<void> call_group::run_fused(C& comm, std::span<const detail::call_record>
     if (c.in_size != 0) std::memcpy(together->data() + at, c.in, c.in_size * width);
     at += c.in_size * width;
   }
-  auto done = comm.all_reduce(together->data(), together->data(), count, parts[0].type, options);
+  auto done =
+      comm.run(collective_kind::all_reduce, {}, together->data(), together->data(), count, parts[0].type, options);
   if (!done) return done;
   at = 0;
   for (const detail::call_record& c : parts) {

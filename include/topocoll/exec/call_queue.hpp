@@ -216,7 +216,7 @@ class call_queue : public detail::call_forms<call_queue<C>> {
   explicit call_queue(std::unique_ptr<state> s) : state_(std::move(s)) {}
   request take(detail::call_record c) {
     call_group one;
-    one.take(std::move(c));
+    one.add(std::move(c));
     return start(std::move(one));
   }
   void end() {
