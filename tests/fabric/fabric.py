@@ -4,6 +4,8 @@ limited by tc. Says how much of the two-level bound it reaches. Needs root, ip a
 
   fabric.py PROGRAM RANK                   the check of the test suite: 2 leaves with 2 hosts, 4:1, a few MiB
   fabric.py PROGRAM RANK --leaves 2 --hosts 4 --rate 1000 --oversubscription 4 --sizes 16M,64M --order scattered --calls 5
+  fabric.py PROGRAM RANK --faults 3        three times each: a host's link goes down, an uplink goes down, a rank is killed,
+                                           a rank is stopped, in the middle of calls; every other rank must say so in 2 s
 
 PROGRAM is topocoll, RANK is fabric_rank. Rates are Mbit/s of a host's link. Exit code 1: a wrong result, a failure, or less
 than --at-least percent of the bound.
@@ -17,6 +19,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import time
 
 # Of 1514 bytes on the wire, 1448 are data of TCP (Ethernet without its check sequence, IPv4, TCP with timestamps).
 PAYLOAD = 1448 / 1514
@@ -98,6 +101,98 @@ class Fabric:
                 for leaf in range(self.leaves)] if self.leaves > 1 else []
 
 
+class Ranks:
+    """One process per host, in the order of the ranks."""
+
+    def __init__(self, fabric, o, place, port, plan, size, calls):
+        environment = {**os.environ, "UCX_TLS": o.tls, "UCX_NET_DEVICES": "eth0"}
+        self.children = []
+        for r, (leaf, host) in enumerate(place):
+            command = ["ip", "netns", "exec", f"{fabric.name}-h{leaf}.{host}", "unshare", "-u", "sh", "-c", 'hostname "$0"; exec "$@"', f"h{leaf}-{host}",
+                       o.rank, str(r), str(len(place)), fabric.address(*place[0]), str(port), plan, str(size), str(calls)]
+            self.children.append(subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment))
+
+    def outcomes(self, patience):
+        """Status, output and complaints of each; whoever is not done after `patience` seconds is killed."""
+        until, told = time.monotonic() + patience, []
+        for child in self.children:
+            try:
+                out, err = child.communicate(timeout=max(0.01, until - time.monotonic()))
+            except subprocess.TimeoutExpired:
+                child.kill()
+                out, err = child.communicate()
+                err += f"no answer within {patience} s"
+            told.append((child.returncode, out, err.strip()))
+        return told
+
+
+def last_line(text):
+    return text.splitlines()[-1] if text else "no reason given"
+
+
+def one_fault(fabric, o, kind, place, port):
+    """Complaints about what the ranks said when `kind` happened."""
+    ranks = Ranks(fabric, o, place, port, "-", 1 << 20, "faults")
+    hit = len(place) - 1
+    leaf, host = place[hit]
+    for child in ranks.children:
+        if child.stdout.readline() != "ready\n":
+            return [f"{kind}: a rank did not start: {last_line(ranks.outcomes(5)[ranks.children.index(child)][2])}"]
+    time.sleep(0.3)
+    began, cut, silent = time.time(), {hit}, {hit}
+    if kind == "link":
+        run("ip", "-n", f"{fabric.name}-leaf{leaf}", "link", "set", f"h{host}", "down")
+        silent = set()
+    elif kind == "uplink":
+        run("ip", "-n", f"{fabric.name}-leaf{leaf}", "link", "set", "up0", "down")
+        cut, silent = {r for r in range(len(place)) if place[r][0] == leaf}, set()
+    else:
+        ranks.children[hit].send_signal(signal.SIGKILL if kind == "kill" else signal.SIGSTOP)
+    told = ranks.outcomes(10) if kind != "stop" else None
+    if told is None:
+        others = Ranks.__new__(Ranks)
+        others.children = ranks.children[:hit]
+        told = others.outcomes(10) + [(None, "", "")]
+        ranks.children[hit].kill()
+        ranks.children[hit].communicate()
+    if kind in ("link", "uplink"):
+        run("ip", "-n", f"{fabric.name}-leaf{leaf}", "link", "set", f"h{host}" if kind == "link" else "up0", "up")
+    wrong = []
+    for r, (status, out, err) in enumerate(told):
+        if r in silent:
+            continue
+        if status != 3 or not out:
+            wrong.append(f"{kind}: rank {r} ended with {status}: {last_line(err)}")
+            continue
+        at, sentence = out.splitlines()[-1].split(" ", 1)
+        late = float(at) - began
+        # Who is on the other side of what is broken.
+        blamed = cut if r not in cut else set(range(len(place))) - cut
+        named = {int(n) for n in re.findall(r"\branks? (\d+)", sentence)} | {int(n) for part in re.findall(r"ranks ([\d, and]+)", sentence) for n in re.findall(r"\d+", part)}
+        if late > 2:
+            wrong.append(f"{kind}: rank {r} said so only after {late:.1f} s: {sentence}")
+        elif not named & blamed:
+            wrong.append(f"{kind}: rank {r} does not name {sorted(blamed)}: {sentence}")
+        elif o.verbose:
+            print(f"{kind}: rank {r} after {late:.2f} s: {sentence}")
+    return wrong
+
+
+def faults(o, place, uplink):
+    wrong, tried = [], 0
+    with Fabric(o.leaves, o.hosts, o.rate, uplink) as fabric:
+        for kind in ("link", "uplink", "kill", "stop") if o.leaves > 1 else ("link", "kill", "stop"):
+            missed = 0
+            for _ in range(o.faults):
+                found = one_fault(fabric, o, kind, place, 29500 + tried)
+                tried += 1
+                missed += 1 if found else 0
+                wrong += found
+            print(f"{kind}: {o.faults - missed} of {o.faults} told in time by every other rank", flush=True)
+    print("\n".join(wrong))
+    return 1 if wrong else 0
+
+
 def in_bytes(text):
     units = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
     found = re.fullmatch(r"(\d+)([KMG]?)", text)
@@ -118,6 +213,8 @@ def main():
     parse.add_argument("--order", choices=["packed", "scattered"], default="packed")
     parse.add_argument("--calls", type=int, default=3)
     parse.add_argument("--at-least", type=float, default=60, help="percent of the bound")
+    parse.add_argument("--faults", type=int, default=0, help="no timing; so many of each kind of fault")
+    parse.add_argument("--verbose", action="store_true", help="with --faults: what each rank said")
     parse.add_argument("--tls", default="tcp,self", help="UCX_TLS")
     o = parse.parse_args()
     if os.geteuid() != 0 or not all(shutil.which(tool) for tool in ("ip", "tc", "unshare")):
@@ -131,6 +228,8 @@ def main():
     place = [(leaf, i) for leaf in range(o.leaves) for i in range(o.hosts)] if o.order == "packed" else [(leaf, i) for i in range(o.hosts) for leaf in range(o.leaves)]
     worst = 1e9
     try:
+        if o.faults > 0:
+            sys.exit(faults(o, place, uplink))
         with tempfile.TemporaryDirectory() as folder, Fabric(o.leaves, o.hosts, o.rate, uplink) as fabric:
             for port, size in enumerate(map(in_bytes, o.sizes.split(","))):
                 plan = pathlib.Path(folder, f"plan{port}.json")
@@ -138,22 +237,12 @@ def main():
                     (f",oversubscription={o.oversubscription:g}" if o.leaves > 1 else "") + (f",order={o.order}" if o.order != "packed" else "")
                 told = run(o.program, "plan", "--fabric", spec, "--size", str(size), "--output", str(plan), "--brief")
                 before = fabric.crossed()
-                command = lambda r: ["ip", "netns", "exec", f"{fabric.name}-h{place[r][0]}.{place[r][1]}", "unshare", "-u", "sh", "-c", 'hostname "$0"; exec "$@"',
-                                     f"h{place[r][0]}-{place[r][1]}", o.rank, str(r), str(ranks), fabric.address(*place[0]), str(29400 + port), str(plan), str(size), str(o.calls)]
-                environment = {**os.environ, "UCX_TLS": o.tls, "UCX_NET_DEVICES": "eth0"}
-                children = [subprocess.Popen(command(r), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment) for r in range(ranks)]
-                outcomes = []
-                for child in children:
-                    try:
-                        outcomes.append(child.communicate(timeout=300))
-                    except subprocess.TimeoutExpired:
-                        child.kill()
-                        outcomes.append(("", "no answer within 300 s"))
-                failed = [err.strip().splitlines()[-1] if err.strip() else "no reason given" for child, (_, err) in zip(children, outcomes) if child.returncode != 0]
+                outcomes = Ranks(fabric, o, place, 29400 + port, str(plan), size, o.calls).outcomes(300)
+                failed = [last_line(err) for status, _, err in outcomes if status != 0]
                 if failed:
                     print("\n".join(failed))
                     sys.exit(1)
-                moved, seconds = outcomes[0][0].split()
+                moved, seconds = outcomes[0][1].split()
                 busbw = float(moved) / float(seconds) * 2 * (ranks - 1) / ranks
                 share = 100 * busbw / bound
                 worst = min(worst, share)

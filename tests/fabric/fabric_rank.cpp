@@ -4,10 +4,13 @@
 //   fabric_rank RANK SIZE ADDRESS PORT PLAN BYTES CALLS
 //
 // Rank 0 prints "<bytes> <seconds of one call>", median over the calls of the slowest rank's time.
+// With CALLS "faults" every rank prints "ready" after its first call, makes calls with a limit of one second each until one
+// fails, prints "<time of day in seconds> <the failure>" and ends with status 3.
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <ctime>
 #include <fstream>
 #include <iterator>
 #include <string>
@@ -49,6 +52,7 @@ int main(int argc, char** argv) {
   o.token = "a token for a fabric that only this test has";
   o.spans_hosts = true;
   const std::uint64_t count = std::strtoull(argv[6], nullptr, 10) / sizeof(float);
+  const bool faults = std::string(argv[7]) == "faults";
   const int calls = std::atoi(argv[7]);
 
   // [meet]
@@ -66,6 +70,20 @@ int main(int argc, char** argv) {
   std::vector<float> in(count), out(count);
   const float me = static_cast<float>(o.rank.value);
   for (std::uint64_t i = 0; i < count; ++i) in[i] = static_cast<float>(i % 1000) + me;
+  for (std::uint64_t call = 0; faults; ++call) {
+    if (auto done = comm.all_reduce(in, out, {.timeout = call == 0 ? 20_s : 1_s}); !done) {
+      timespec now{};
+      ::clock_gettime(CLOCK_REALTIME, &now);
+      std::printf("%.3f %s\n", static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec),
+                  done.error().message().c_str());
+      std::fflush(stdout);
+      std::_Exit(3);  // the others are not waited for
+    }
+    if (call == 0) {
+      std::puts("ready");
+      std::fflush(stdout);
+    }
+  }
   std::vector<double> times;
   for (int k = -1; k < calls; ++k) {
     must(comm.barrier());
