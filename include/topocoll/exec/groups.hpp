@@ -43,7 +43,7 @@ template <RegroupingTransport T>
   if (!color) return std::optional<communicator<T>>();
   std::vector<std::uint32_t> members;
   for (std::uint32_t r = 0; r < n; ++r)
-    if (all[2 * r] == mine[0]) members.push_back(r);
+    if (all[std::size_t{2} * r] == mine[0]) members.push_back(r);
   const std::uint32_t lowest = members.front();  // no other part of this call has it
   std::stable_sort(members.begin(), members.end(),
                    [&](std::uint32_t a, std::uint32_t b) { return all[2 * a + 1] < all[2 * b + 1]; });

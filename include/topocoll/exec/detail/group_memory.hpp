@@ -140,8 +140,9 @@ class group_memory {
     return address - base;
   }
   [[nodiscard]] std::byte* at_place(std::uint64_t place) const {
-    return one_address_space() ? reinterpret_cast<std::byte*>(static_cast<std::uintptr_t>(place))
-                               : mapping_.data() + place;
+    if (!one_address_space()) return mapping_.data() + place;
+    return reinterpret_cast<std::byte*>(
+        static_cast<std::uintptr_t>(place));  // NOLINT(performance-no-int-to-ptr): it was one
   }
   /// Precondition: from != to.
   [[nodiscard]] lane_view lane(std::uint32_t from, std::uint32_t to, std::uint32_t channel) const {

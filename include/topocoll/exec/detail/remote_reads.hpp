@@ -33,6 +33,7 @@ template <class = void>
   // The system reads at most 2 GiB at a time, and may read less.
   for (std::uint64_t done = 0; done < size;) {
     iovec here{into + done, static_cast<std::size_t>(std::min<std::uint64_t>(size - done, 1U << 30U))};
+    // NOLINTNEXTLINE(performance-no-int-to-ptr): an address of another process
     iovec there{reinterpret_cast<void*>(static_cast<std::uintptr_t>(from + done)), here.iov_len};
     const ssize_t n = ::process_vm_readv(pid, &here, 1, &there, 1, 0);
     if (n <= 0) return false;
