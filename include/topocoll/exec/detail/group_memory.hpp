@@ -141,8 +141,8 @@ class group_memory {
   }
   [[nodiscard]] std::byte* at_place(std::uint64_t place) const {
     if (!one_address_space()) return mapping_.data() + place;
-    return reinterpret_cast<std::byte*>(
-        static_cast<std::uintptr_t>(place));  // NOLINT(performance-no-int-to-ptr): it was one
+    // NOLINTNEXTLINE(performance-no-int-to-ptr): it was one
+    return reinterpret_cast<std::byte*>(static_cast<std::uintptr_t>(place));
   }
   /// Precondition: from != to.
   [[nodiscard]] lane_view lane(std::uint32_t from, std::uint32_t to, std::uint32_t channel) const {
