@@ -35,6 +35,18 @@ struct communicator_options {
   /// Most such pieces under way at a time, where a plan is run by messages: while one crosses a slow link, others use the
   /// faster ones. As many as the transport has channels for. Must be equal on all ranks.
   std::uint32_t in_flight = 4;
+  /// all_reduce, reduce_scatter (and _v) and reduce give ((x0 ⊕ x1) ⊕ x2) ⊕ …, the operands in the order of the ranks, to the
+  /// bit: on one host and across hosts, with any transport, adopted plan, window, count and place in memory. `avg` divides
+  /// that, once; floats of 8 and 16 bits are combined in float and rounded once, at the end (so a memory space other than
+  /// `host_memory` has no sum, prod or avg of them: `unsupported`). Only which of two NaN payloads survives is not said.
+  ///
+  /// Ranks of one host work so anyway. By messages, every rank gets a part of each operand from every other and passes the
+  /// result on; plans adopted for these three collectives are not used. The traffic is that of a direct all-reduce, each rank
+  /// to all others at once, and the scratch memory `in_flight` times `window`, or as large as the array if `window` is 0
+  /// (for reduce_scatter_v: as its longest shard, once per rank), with up to 128 bytes more per rank and window. Must be equal
+  /// on all ranks: one that differs is named in a `mismatch` before data are used. (Where no rank needs messages and nothing
+  /// is adopted it makes no difference, and nobody asks.)
+  bool deterministic = false;
 };
 
 }}  // namespace topocoll::v0

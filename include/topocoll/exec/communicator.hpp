@@ -21,7 +21,7 @@
 #include <topocoll/exec/detail/agreement.hpp>
 #include <topocoll/exec/detail/exchange.hpp>
 #include <topocoll/exec/detail/host_calls.hpp>
-#include <topocoll/exec/detail/plan_store.hpp>
+#include <topocoll/exec/detail/message_calls.hpp>
 #include <topocoll/exec/dtype.hpp>
 #include <topocoll/exec/executor.hpp>
 #include <topocoll/exec/flat_choice.hpp>
@@ -57,7 +57,7 @@ class communicator {
   [[nodiscard]] rank_id rank() const { return transport_.rank(); }
   [[nodiscard]] std::uint32_t size() const { return transport_.size(); }
   [[nodiscard]] T& transport() { return transport_; }
-  [[nodiscard]] M& memory() { return executor_.memory(); }
+  [[nodiscard]] M& memory() { return calls_.memory(); }
   /// Memory for `count` elements, best made once and kept. Between processes of one host, calls whose buffers all come from
   /// here, on all ranks, are two to four times as fast as those on private memory.
   /// @return `unavailable` if there is no such memory
@@ -78,11 +78,13 @@ class communicator {
     }
   }
 
-  /// What a call of `count` elements would run: the name of the adopted plan, or of the built-in algorithm.
+  /// What a call of `count` elements would run: the name of the adopted plan, or of the built-in algorithm;
+  /// `shared` for ranks of one host without messages, `ordered` for reductions by messages in the order of the ranks.
   [[nodiscard]] std::string plan_for(collective_kind kind, rank_id root, std::uint64_t count, dtype type) const {
     if constexpr (has_direct_calls)
-      if (!plans_.adopted(kind, root.value)) return "shared";
-    return plans_.name_of(kind, root.value, size(), array_size(kind, count, type));
+      if (!calls_.by_adopted_plan(kind, root.value)) return "shared";
+    if (calls_.in_rank_order(kind)) return "ordered";
+    return calls_.plans().name_of(kind, root.value, size(), array_size(kind, count, type));
   }
   /// Number of the next call; equal on all ranks that made the same calls.
   [[nodiscard]] std::uint32_t calls() const { return number_; }
@@ -97,7 +99,7 @@ class communicator {
             note(detail::call_mark(detail::call_form::agreement, plan.collective, {}, {}, plan.root.value), 0, timeout);
         !noted)
       return noted;
-    return plans_.adopt(transport_, plan, number_++, deadline::in(timeout));
+    return calls_.plans().adopt(transport_, plan, number_++, deadline::in(timeout));
   }
 
   /// out[i] := in[i] of rank 0 ⊕ in[i] of rank 1 ⊕ …, the same bits on all ranks.
@@ -238,35 +240,27 @@ class communicator {
     const std::uint64_t most = *std::max_element(counts.begin(), counts.end());
     std::uint64_t all = 0;
     for (const std::uint64_t c : counts) all += c;
+    if (auto ok = calls_.check(kind, type, options.op); !ok) return ok;
+    detail::host_call c = detail::host_call_of(kind, root.value, in, out, most, type, options.op);
+    c.counts = counts;
     if constexpr (has_direct_calls) {
-      if (!plans_.adopted(kind, root.value)) {
+      if (!calls_.by_adopted_plan(kind, root.value)) {
         if (all == most * size()) return run(kind, root, in, out, most, type, options);
         ++number_;
-        detail::host_call c = detail::host_call_of(kind, root.value, in, out, most, type, options.op);
-        c.counts = counts;
         return transport_.direct().run(c, options.timeout);
       }
     }
     const deadline until = deadline::in(options.timeout);
-    const detail::plan_store::request asked{type, options.op, detail::mark_of(counts), number_};
-    if (auto same = plans_.agree_on_counts(transport_, kind, root.value, counts, asked, until); !same) {
+    if (auto same = calls_.plans().agree_on_counts(transport_, kind, root.value, counts,
+                                                   {type, options.op, detail::mark_of(counts), number_}, until);
+        !same) {
       ++number_;
       return same;
     }
     if (all == most * size()) return run(kind, root, in, out, most, type, options);
     if (auto noted = note(message_mark(kind, type, options.op, root), detail::mark_of(counts), options.timeout); !noted)
       return noted;
-    auto plan = plans_.find(transport_, kind, root.value, size_of(type) * all, asked, until);
-    call c = call_of(in, out, most, type, options, number_++);
-    if (!plan) return std::move(plan).error();
-    c.digest = (*plan)->digest;
-    c.counts = counts;
-    // The pieces of all shards together are not larger than a window.
-    if ((*plan)->windowable && options_.window.value != 0)
-      c.window = std::max<std::uint64_t>(
-          1, static_cast<std::uint64_t>(static_cast<double>(options_.window.value) /
-                                        static_cast<double>(size_of(type).value * all) * static_cast<double>(most)));
-    return executor_.run(transport_, (*plan)->program, c, until);
+    return calls_.run(transport_, c, number_++, until);
   }
 
   /// Part j of `in`, send_counts[j] elements, goes to rank j; `out` gets receive_counts[j] elements from each rank j. Parts
@@ -310,23 +304,15 @@ class communicator {
   [[nodiscard]] result<void> run(collective_kind kind, rank_id root, const void* in, void* out, std::uint64_t count,
                                  dtype type, const call_options& options = {}) {
     if (auto ok = detail::check_buffers(kind, rank().value, size(), root.value, in, out, count, type); !ok) return ok;
+    if (auto ok = calls_.check(kind, type, options.op); !ok) return ok;
     const std::uint32_t number = number_++;
+    const detail::host_call c = detail::host_call_of(kind, root.value, in, out, count, type, options.op);
     if constexpr (has_direct_calls) {
-      if (count != 0 && !plans_.adopted(kind, root.value))
-        return transport_.direct().run(detail::host_call_of(kind, root.value, in, out, count, type, options.op),
-                                       options.timeout);
+      if (count != 0 && !calls_.by_adopted_plan(kind, root.value)) return transport_.direct().run(c, options.timeout);
       if (auto noted = note(message_mark(kind, type, options.op, root), count, options.timeout); !noted) return noted;
     }
     if (count == 0) return {};
-    const deadline until = deadline::in(options.timeout);
-    auto plan = plans_.find(transport_, kind, root.value, array_size(kind, count, type),
-                            {type, options.op, count, number}, until);
-    if (!plan) return std::move(plan).error();
-    call c = call_of(in, out, count, type, options, number);
-    c.digest = (*plan)->digest;
-    c.window =
-        (*plan)->windowable ? options_.window.value / size_of(type).value / (plan::sharded(kind) ? size() : 1) : 0;
-    return executor_.run(transport_, (*plan)->program, c, until);
+    return calls_.run(transport_, c, number, deadline::in(options.timeout));
   }
 
   /// From any thread: every wait of every rank fails soon with `aborted` and this reason.
@@ -339,7 +325,7 @@ class communicator {
   };
 
   communicator(T transport, const communicator_options& options, M memory)
-      : transport_(std::move(transport)), executor_(std::move(memory)), options_(options) {}
+      : transport_(std::move(transport)), calls_(std::move(memory), options) {}
 
   [[nodiscard]] static std::uint64_t message_mark(collective_kind kind, dtype type, reduce_op op, rank_id root) {
     return detail::call_mark(detail::call_form::by_messages, kind, type, op, root.value);
@@ -347,18 +333,6 @@ class communicator {
   [[nodiscard]] result<void> note(std::uint64_t mark, std::uint64_t count, seconds timeout) {
     if constexpr (has_direct_calls) return transport_.direct().note(mark, count, timeout);
     return {};
-  }
-  [[nodiscard]] call call_of(const void* in, void* out, std::uint64_t count, dtype type, const call_options& options,
-                             std::uint32_t number) const {
-    call c;
-    c.in_flight = options_.in_flight;
-    c.input = static_cast<const std::byte*>(in);
-    c.output = static_cast<std::byte*>(out);
-    c.count = count;
-    c.type = type;
-    c.op = options.op;
-    c.number = number;
-    return c;
   }
   template <ElementRange In, ElementRange Out>
   [[nodiscard]] result<void> run_v(collective_kind kind, rank_id root, const In& in, Out& out,
@@ -391,9 +365,7 @@ class communicator {
   }
 
   T transport_;
-  executor<M> executor_;
-  communicator_options options_;
-  detail::plan_store plans_;
+  detail::message_calls<M> calls_;
   std::uint32_t number_ = 0;
 };
 

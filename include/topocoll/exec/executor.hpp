@@ -138,8 +138,7 @@ class executor {
   [[nodiscard]] result<void> run(T& transport, prepared_program& prepared, const call& what, deadline until);
 
   [[nodiscard]] M& memory() { return memory_; }
-
- private:
+  /// Scratch memory of `size` bytes at least, contents unspecified, until the next call of this or of `run`.
   [[nodiscard]] result<std::byte*> scratch_of(std::uint64_t size) {
     if (scratch_.size() < size) {
       memory_.release(std::exchange(scratch_, {}));
@@ -150,6 +149,7 @@ class executor {
     return scratch_.data();
   }
 
+ private:
   M memory_;
   std::span<std::byte> scratch_;
 };

@@ -106,6 +106,21 @@ class plan_store {
     return agreed;
   }
 
+  /// Makes sure that all ranks combine in the order of the ranks, and cut arrays alike; a rank that looks for a plan of this
+  /// collective is found. The first call of a collective and root costs an exchange of 8 bytes between all pairs.
+  template <Transport T>
+  [[nodiscard]] result<void> agree_on_order(T& transport, collective_kind kind, std::uint32_t root, std::uint64_t mark,
+                                            const request& r, deadline until) {
+    if (!rooted(kind)) root = 0;
+    for (const ordered_collective& known : ordered_)
+      if (known.collective == kind && known.root == root) return {};
+    const call_identity about{r.number, call_identity::step::agreement, kind, r.type, r.op, root, r.count, 0};
+    auto agreed = agree(transport, about, mark,
+                        "plan for " + std::string(to_string(kind)) + " (deterministic, window or in_flight)", until);
+    if (agreed) ordered_.push_back({kind, root});
+    return agreed;
+  }
+
   template <Transport T>
   [[nodiscard]] result<void> adopt(T& transport, const plan::schedule& plan, std::uint32_t number, deadline until) {
     auto proved = adoptable(plan, transport.rank().value, transport.size(), transport.channels());
@@ -141,6 +156,10 @@ class plan_store {
 
  private:
   static constexpr std::uint64_t no_plan = 0;  // in place of a digest
+  struct ordered_collective {
+    collective_kind collective;
+    std::uint32_t root;
+  };
 
   template <class = void>
   [[nodiscard]] static result<stored_plan> adoptable(const plan::schedule& plan, std::uint32_t rank,
@@ -176,6 +195,7 @@ class plan_store {
   }
 
   std::uint64_t known_counts_[collective_count] = {};  // per collective: mark of the counts agreed on last
+  std::vector<ordered_collective> ordered_;            // agreed to go in the order of the ranks
   std::vector<std::unique_ptr<stored_plan>> plans_;    // a dozen at most: searched from front to back
 };
 
