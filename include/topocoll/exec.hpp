@@ -4,6 +4,7 @@
 // Written by tests/lint/umbrellas.py.
 #include <topocoll/exec/buffer.hpp>
 #include <topocoll/exec/call_group.hpp>
+#include <topocoll/exec/call_log.hpp>
 #include <topocoll/exec/call_options.hpp>
 #include <topocoll/exec/call_queue.hpp>
 #include <topocoll/exec/communicator.hpp>
