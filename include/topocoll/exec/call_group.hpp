@@ -47,9 +47,15 @@ class call_group : public detail::call_forms<call_group> {
 
   [[nodiscard]] std::size_t size() const { return calls_.size(); }
   [[nodiscard]] bool empty() const { return calls_.empty(); }
-  void clear() { calls_.clear(); }
+  template <class = void>
+  void clear() {
+    calls_.clear();
+  }
   /// One that is written down already.
-  void add(detail::call_record c) { calls_.push_back(std::move(c)); }
+  template <class = void>
+  void add(detail::call_record c) {
+    calls_.push_back(std::move(c));
+  }
 
   /// @return what the first call that fails returns; `invalid_argument` with nothing moved for a message that cannot be
   template <class C>
@@ -57,9 +63,13 @@ class call_group : public detail::call_forms<call_group> {
 
  private:
   friend class detail::call_forms<call_group>;
-  void take(detail::call_record c) { add(std::move(c)); }
+  template <class = void>
+  void take(detail::call_record c) {
+    add(std::move(c));
+  }
 
   /// Calls from `first` on that are made as one, at least one.
+  template <class = void>
   [[nodiscard]] std::size_t fused_from(std::size_t first, bytes longest) const {
     std::uint64_t all = 0;
     std::size_t end = first;

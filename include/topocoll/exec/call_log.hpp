@@ -22,9 +22,9 @@
 #include <topocoll/core/units.hpp>
 #include <topocoll/core/units_text.hpp>
 #include <topocoll/exec/call_group.hpp>
-#include <topocoll/exec/detail/bootstrap_threads.hpp>
 #include <topocoll/exec/detail/call_record.hpp>
 #include <topocoll/exec/detail/process.hpp>
+#include <topocoll/exec/detail/waiting_room.hpp>
 #include <topocoll/exec/launch.hpp>
 
 namespace topocoll { inline namespace v0 {
@@ -67,14 +67,18 @@ struct log_state;
 class call_log {
  public:
   /// @return `permission`, `not_found` or `system` with the path; `system` when there can be no thread
+  template <class = void>
   [[nodiscard]] static result<call_log> open(rank_id rank, std::uint32_t size, const call_log_options& options = {});
   call_log(call_log&&) noexcept = default;
   call_log& operator=(call_log&&) noexcept = default;
 
   /// Name of the file.
+  template <class = void>
   [[nodiscard]] const std::string& path() const;
   /// Calls so far. Any thread; calls of several threads are told as if the last were the only one.
+  template <class = void>
   void begin(std::string_view what);
+  template <class = void>
   void end(const result<void>& outcome);
 
  private:
@@ -177,6 +181,7 @@ struct log_state {
     if (fd >= 0) ::close(fd);
   }
 
+  template <class = void>
   void beat() {
     waiting_room::visit alone(room);
     while (!stopping) {
@@ -189,8 +194,12 @@ struct log_state {
                          : "alive, no call for " + span + ", last was " + call_in_words());
     }
   }
-  [[nodiscard]] std::string call_in_words() const { return std::to_string(calls) + " (" + what + ")"; }
+  template <class = void>
+  [[nodiscard]] std::string call_in_words() const {
+    return std::to_string(calls) + " (" + what + ")";
+  }
   /// One line. Precondition: alone in the room, or the only user.
+  template <class = void>
   void write(const std::string& text) {
     timespec now{};
     ::clock_gettime(CLOCK_REALTIME, &now);
@@ -238,7 +247,8 @@ template <class = void>
 
 }  // namespace detail
 
-inline result<call_log> call_log::open(rank_id rank, std::uint32_t size, const call_log_options& options) {
+template <class>
+result<call_log> call_log::open(rank_id rank, std::uint32_t size, const call_log_options& options) {
   auto path = detail::log_path(options.path, rank);
   if (!path) return std::move(path).error();
   if (!(options.period.value > 0))
@@ -274,9 +284,13 @@ inline result<call_log> call_log::open(rank_id rank, std::uint32_t size, const c
   return call_log(std::move(s));
 }
 
-inline const std::string& call_log::path() const { return state_->path; }
+template <class>
+const std::string& call_log::path() const {
+  return state_->path;
+}
 
-inline void call_log::begin(std::string_view what) {
+template <class>
+void call_log::begin(std::string_view what) {
   const detail::waiting_room::visit alone(state_->room);
   state_->what = what;
   ++state_->calls;
@@ -285,7 +299,8 @@ inline void call_log::begin(std::string_view what) {
   if (state_->every_call) state_->write("call " + state_->call_in_words() + " begins");
 }
 
-inline void call_log::end(const result<void>& outcome) {
+template <class>
+void call_log::end(const result<void>& outcome) {
   const detail::waiting_room::visit alone(state_->room);
   const seconds now = steady_clock::now(), took = now - state_->since;
   state_->inside = false;

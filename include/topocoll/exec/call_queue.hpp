@@ -15,8 +15,8 @@
 #include <topocoll/core/units.hpp>
 #include <topocoll/core/units_text.hpp>
 #include <topocoll/exec/call_group.hpp>
-#include <topocoll/exec/detail/bootstrap_threads.hpp>
 #include <topocoll/exec/detail/call_record.hpp>
+#include <topocoll/exec/detail/waiting_room.hpp>
 
 namespace topocoll { inline namespace v0 {
 
@@ -38,6 +38,7 @@ struct queued_call {
   std::optional<result<void>> outcome;  // once it is there it does not change
   std::vector<std::unique_ptr<continuation>> then;
 
+  template <class = void>
   void finish(result<void> with) {
     std::vector<std::unique_ptr<continuation>> next;
     {
@@ -59,6 +60,7 @@ class request {
   /// One that has been made, with nothing to do.
   request() = default;
 
+  template <class = void>
   [[nodiscard]] bool done() const {
     if (!call_) return true;
     const detail::waiting_room::visit alone(call_->room);
@@ -66,6 +68,7 @@ class request {
   }
   /// Outcome of the call. @return `timed_out` when it is not there after `patience`: the call goes on, with the timeout of its
   /// own that it was given, and its memory stays in use
+  template <class = void>
   [[nodiscard]] result<void> wait(seconds patience = {60}) const {
     if (!call_) return {};
     const deadline until = deadline::in(patience);
