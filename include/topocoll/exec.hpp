@@ -19,6 +19,7 @@
 #include <topocoll/exec/launch.hpp>
 #include <topocoll/exec/local.hpp>
 #include <topocoll/exec/memory.hpp>
+#include <topocoll/exec/mixed.hpp>
 #include <topocoll/exec/pattern.hpp>
 #include <topocoll/exec/reduce.hpp>
 #include <topocoll/exec/shm.hpp>

@@ -2,6 +2,7 @@
 // The laws of the Transport concept, for every transport whose ranks can be threads.
 #include <atomic>
 #include <contract/groups.hpp>
+#include <contract/mixed_transport_groups.hpp>
 #include <cstdint>
 #include <cstring>
 #include <string>
@@ -17,7 +18,8 @@ using namespace topocoll::literals;
 
 template <class G>
 class transport_contract : public ::testing::Test {};
-using kinds = ::testing::Types<groups::inproc, groups::shm_in_threads, groups::faulty_inproc>;
+using kinds = ::testing::Types<groups::inproc, groups::shm_in_threads, groups::faulty_inproc, groups::mixed_halves,
+                               groups::mixed_turns>;
 TYPED_TEST_SUITE(transport_contract, kinds);
 
 deadline far() { return deadline::in(60_s); }

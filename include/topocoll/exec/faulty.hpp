@@ -88,6 +88,28 @@ class faulty {
     if (inner_) inner_->abort(why);
   }
 
+  // See `PollableTransport`.
+  [[nodiscard]] result<polled> poll_any(std::span<const ticket> pending) requires PollableTransport<T> {
+    if (!inner_) return dead();
+    return inner_->poll_any(pending);
+  }
+  [[nodiscard]] std::vector<rank_id> missing() const requires PollableTransport<T> {
+    return inner_ ? inner_->missing() : std::vector<rank_id>();
+  }
+  void also_waits_for(std::span<const rank_id> others) requires PollableTransport<T> {
+    if (inner_) inner_->also_waits_for(others);
+  }
+  [[nodiscard]] failure give_up(seconds waited) requires PollableTransport<T> {
+    return inner_ ? inner_->give_up(waited) : dead();
+  }
+  [[nodiscard]] failure end(const failure& cause) requires PollableTransport<T> {
+    return inner_ ? inner_->end(cause) : dead();
+  }
+  void call_ranks(std::vector<rank_id> numbers) requires requires(T& t) { t.call_ranks(numbers); }
+  {
+    if (inner_) inner_->call_ranks(std::move(numbers));
+  }
+
  private:
   [[nodiscard]] failure dead() const {
     return fail(errc::peer_lost, "rank " + std::to_string(rank_.value) + " died at post " +
@@ -108,6 +130,6 @@ class faulty {
   std::vector<std::uint64_t> counts_;  // messages so far, by link
   std::vector<outgoing> kept_;
 };
-static_assert(Transport<faulty<inproc_transport>>);
+static_assert(PollableTransport<faulty<inproc_transport>>);
 
 }}  // namespace topocoll::v0

@@ -38,7 +38,7 @@ class inproc_transport : public detail::lane_transport {
   explicit inproc_transport(std::unique_ptr<detail::endpoint> end) : lane_transport(std::move(end)) {}
   friend result<std::vector<inproc_transport>> make_inproc_group(std::uint32_t ranks, const group_options& options);
 };
-static_assert(Transport<inproc_transport>);
+static_assert(PollableTransport<inproc_transport>);
 
 /// The transports of a group, by rank.
 /// @return `invalid_argument` for no ranks or no channels, `system` if there is no memory. Cost: O(ranks²) address

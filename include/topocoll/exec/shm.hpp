@@ -52,7 +52,7 @@ class shm_transport : public detail::lane_transport {
   friend result<shm_transport> join_shm(std::string_view name, rank_id rank, std::uint32_t ranks, deadline until,
                                         const group_options& options);
 };
-static_assert(Transport<shm_transport>);
+static_assert(PollableTransport<shm_transport>);
 
 /// Shared memory of a group whose ranks are this process and its children: made before fork(), gone with the last of
 /// them. It has no name, so nothing is ever left behind. A copy is another handle of the same group.

@@ -7,6 +7,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <vector>
 #include <topocoll/core/deadline.hpp>
 #include <topocoll/core/ids.hpp>
 #include <topocoll/core/result.hpp>
@@ -46,7 +47,7 @@ struct ticket {
 };
 
 /// Moves bytes between the ranks of one group. Implemented by `inproc_transport` (threads), `shm_transport` (processes),
-/// `faulty<T>` (a wrapper for tests), later UCX, verbs and NCCL.
+/// `ucx_transport` (hosts), `mixed_transport` (two of these as one), and `faulty<T>` (a wrapper for tests).
 ///
 /// Laws that the compiler cannot check:
 /// - messages from one rank to another on one channel arrive in the order of posting; channels are independent;
@@ -109,5 +110,36 @@ constexpr void require_transport() {
       "a Transport has abort(const std::string&) noexcept");
   static_assert(Transport<T>);
 }
+
+/// What a look without waiting has found.
+struct polled {
+  std::optional<std::size_t> done;  ///< a ticket that is given back by this: its index
+  bool moved = false;               ///< whether anything moved, for these tickets or others
+};
+
+/// A `Transport` that can be asked instead of waited for, so that one wait serves two of them: see `mixed_transport`.
+/// Implemented by `inproc_transport`, `shm_transport`, `ucx_transport`, and `faulty<T>` around one of them.
+///
+/// Laws that the compiler cannot check:
+/// - `poll_any` moves what can be moved, once, and never waits, so it never times out; else it is like `wait_any`. Called
+///   again and again, it also finds, about as soon, that a rank which something is awaited from is gone. With no tickets
+///   it only moves;
+/// - `missing` names the ranks that something is awaited from, in order;
+/// - `also_waits_for` says which ranks this one waits for by other means; it replaces what was said before. Those who ask
+///   why this rank is silent are told of them, and `give_up` names them;
+/// - `give_up` ends the group because time is up, and gives the sentence that names the ranks that did not answer;
+/// - `end` ends the group with this cause, as it is, on all ranks. If the group has ended before, the earlier cause
+///   stays, and is what `end` gives back. Both take at most as long as `abort`, and give back all memory that was named
+///   in any `post`.
+template <class T>
+concept PollableTransport = Transport<T> &&
+    requires(T& t, const T& ct, std::span<const ticket> pending, std::span<const rank_id> others, seconds waited,
+             const failure& cause) {
+  { t.poll_any(pending) } -> std::same_as<result<polled>>;
+  { ct.missing() } -> std::same_as<std::vector<rank_id>>;
+  { t.also_waits_for(others) } -> std::same_as<void>;
+  { t.give_up(waited) } -> std::same_as<failure>;
+  { t.end(cause) } -> std::same_as<failure>;
+};
 
 }}  // namespace topocoll::v0

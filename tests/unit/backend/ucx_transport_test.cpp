@@ -1,5 +1,6 @@
-// SPDX-License-Identifier: Apache-2.0 ucx_transport: ranks are threads, each with a worker of its own, or processes
-// that met over TCP; some of them die, stop, leave or differ. All over TCP on loopback, which every machine has.
+// SPDX-License-Identifier: Apache-2.0
+// ucx_transport: ranks are threads, each with a worker of its own, or processes that met over TCP; some of them die,
+// stop, leave or differ. All over TCP on loopback, which every machine has.
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -8,9 +9,9 @@
 #include <span>
 #include <sstream>
 #include <string>
-#include <sys/wait.h>
 #include <thread>
 #include <unistd.h>
+#include <unit/backend/rank_process.hpp>
 #include <utility>
 #include <vector>
 #include <topocoll/backend/ucx/transport.hpp>
@@ -23,6 +24,9 @@ namespace {
 
 using namespace topocoll;
 using namespace topocoll::literals;
+using rank_processes::code_word;
+using rank_processes::rank_process;
+using rank_processes::told;
 using testing::HasSubstr;
 
 ucx_options over_tcp() {
@@ -31,8 +35,6 @@ ucx_options over_tcp() {
   return o;
 }
 deadline far() { return deadline::in(60_s); }
-std::string told(const failure& f) { return std::to_string(static_cast<int>(f.code)) + ' ' + f.message(); }
-std::string code_word(errc c) { return std::to_string(static_cast<int>(c)) + ' '; }
 
 /// Runs `body(transport)` on threads that are the ranks of a group; what they give back, by rank.
 template <class Body>
@@ -53,58 +55,12 @@ void expect_no_complaints(const std::vector<std::string>& answers) {
     EXPECT_EQ(answers[r], "") << "rank " << r << " of " << answers.size();
 }
 
-/// A process; its answer, read when asked for.
-class rank_process {
- public:
-  template <class Body>
-  explicit rank_process(Body body) {
-    int ends[2];
-    if (::pipe(ends) != 0) return;
-    pid_ = ::fork();
-    if (pid_ == 0) {
-      ::close(ends[0]);
-      const std::string text = body();
-      (void)!::write(ends[1], text.data(), text.size());
-      ::_exit(0);
-    }
-    ::close(ends[1]);
-    from_ = ends[0];
-  }
-  [[nodiscard]] pid_t pid() const { return pid_; }
-  std::string answer() {
-    std::string text;
-    char buffer[512];
-    for (ssize_t n; (n = ::read(from_, buffer, sizeof buffer)) > 0;) text.append(buffer, static_cast<std::size_t>(n));
-    ::close(from_);
-    ::waitpid(pid_, nullptr, 0);
-    return text;
-  }
-
- private:
-  pid_t pid_ = 0;
-  int from_ = -1;
-};
-
 template <class Body>
 std::vector<rank_process> on_processes(std::uint32_t ranks, Body body) {
-  bootstrap_options o;
-  o.size = ranks;
-  o.address = "127.0.0.1";
-  o.job = "ucx test";
-  o.token = "0123456789abcdef0123456789abcdef";
-  io::tcp_listener listener = open_bootstrap_listener(o).value();
-  o.port = listener.local().port();
-  std::vector<rank_process> all;
-  for (std::uint32_t r = 0; r < ranks; ++r)
-    all.emplace_back([&, r] {
-      o.rank = {r};
-      if (r > 0) listener.close();
-      auto b = r == 0 ? tcp_bootstrap::form(std::move(listener), o, far()) : tcp_bootstrap::form(o, far());
-      if (!b) return told(b.error());
-      auto t = connect_ucx(*b, over_tcp(), far());
-      return t ? body(*t) : told(t.error());
-    });
-  return all;
+  return rank_processes::on_processes(ranks, [&](tcp_bootstrap& met) {
+    auto t = connect_ucx(met, over_tcp(), far());
+    return t ? body(*t) : told(t.error());
+  });
 }
 
 std::string wait_for(ucx_transport& t, const result<ticket>& k, deadline until = far()) {
@@ -428,6 +384,28 @@ TEST(ucx_transport, names_a_rank_that_is_silent_and_who_waits_for_whom) {
     EXPECT_EQ(answers[r].find(code_word(errc::timed_out) + "rank 2 waited "), 0U) << answers[r];
     EXPECT_THAT(answers[r], HasSubstr("for rank 1, which waits for rank 0: rank 0 (pid " + std::to_string(::getpid())));
   }
+}
+
+TEST(ucx_transport, names_whom_each_of_those_waits_for_that_it_waits_for_itself) {
+  std::atomic<bool> over{false};
+  const auto answers = on_threads(4, over_tcp(), [&](ucx_transport& t) -> std::string {
+    const std::uint32_t me = t.rank().value;
+    if (me == 1 || me == 3) {
+      const deadline until = deadline::in(20_s);
+      while (!over.load() && !until.passed()) std::this_thread::yield();
+      return "";
+    }
+    std::uint32_t a = 0, b = 0;
+    const incoming in[] = {{{me == 2 ? 3U : 1U}, 0, 1, std::as_writable_bytes(std::span(&a, 1)), {}},
+                           {{2}, 0, 1, std::as_writable_bytes(std::span(&b, 1)), {}}};
+    const std::string why =
+        wait_for(t, t.post({}, std::span(in).first(me == 2 ? 1 : 2)), deadline::in(me == 0 ? 0.3_s : 20_s));
+    over = true;
+    return why;
+  });
+  EXPECT_THAT(answers[0], HasSubstr(" for rank 1: rank 1 (pid "));  // silent, which takes a while to find out
+  EXPECT_THAT(answers[0], HasSubstr("; rank 2, which waits for rank 3: rank 3 (pid "));
+  EXPECT_EQ(answers[2], answers[0]);
 }
 
 TEST(ucx_transport, says_who_left) {

@@ -12,7 +12,9 @@
 #include <topocoll/backend/ucx/detail/wire.hpp>
 #include <topocoll/backend/ucx/options.hpp>
 #include <topocoll/core/deadline.hpp>
+#include <topocoll/core/ids.hpp>
 #include <topocoll/core/result.hpp>
+#include <topocoll/core/units.hpp>
 #include <topocoll/exec/bootstrap.hpp>
 #include <topocoll/exec/transport.hpp>
 
@@ -43,8 +45,8 @@ template <Bootstrap B>
 /// has nothing under way leaves within 50 ms. A moved-from object may only be destroyed or assigned to.
 ///
 /// Needs transports that notice when a peer is gone. In UCX 1.13 those of shared memory do not: it uses TCP within a
-/// host, too, where `shm_transport` is faster. Run with UCX 1.13 over TCP of one host. Never run: InfiniBand and RoCE,
-/// and hosts that differ.
+/// host, too, where `shm_transport` is faster: `connect_mixed` takes each where it belongs. Run with UCX 1.13 over TCP of
+/// one host. Never run: InfiniBand and RoCE, and hosts that differ.
 class ucx_transport {
  public:
   [[nodiscard]] rank_id rank() const { return {end_->group().rank}; }
@@ -63,13 +65,24 @@ class ucx_transport {
   /// read.
   void abort(const std::string& why) noexcept { end_->abort(why); }
 
+  // See `PollableTransport`.
+  [[nodiscard]] result<polled> poll_any(std::span<const ticket> pending) { return end_->poll_any(pending); }
+  [[nodiscard]] std::vector<rank_id> missing() const {
+    std::vector<rank_id> ranks;
+    for (const std::uint32_t r : end_->awaited_ranks()) ranks.push_back({r});
+    return ranks;
+  }
+  void also_waits_for(std::span<const rank_id> others) { end_->also_waits_for(others); }
+  [[nodiscard]] failure give_up(seconds waited) { return end_->give_up(waited); }
+  [[nodiscard]] failure end(const failure& cause) { return end_->end(cause); }
+
  private:
   explicit ucx_transport(std::unique_ptr<backend::detail::ucx_endpoint> end) : end_(std::move(end)) {}
   template <Bootstrap B>
   friend result<ucx_transport> connect_ucx(B& bootstrap, const ucx_options& options, deadline until);
   std::unique_ptr<backend::detail::ucx_endpoint> end_;
 };
-static_assert(Transport<ucx_transport>);
+static_assert(PollableTransport<ucx_transport>);
 
 namespace backend::detail {
 
@@ -92,7 +105,7 @@ template <class = void>
   if (!address) return std::move(address).error();
   end->group().places[rank] = {topocoll::detail::this_process(), topocoll::detail::host_name(), boot_mark(),
                                *std::move(address)};
-  return end;
+  return result<std::unique_ptr<ucx_endpoint>>(std::move(end));  // nvcc 13 would copy a plain name
 }
 
 /// Makes it know its group. @return also `mismatch` for a rank with other options or another version

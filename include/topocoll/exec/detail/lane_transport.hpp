@@ -8,7 +8,9 @@
 #include <span>
 #include <string>
 #include <utility>
+#include <vector>
 #include <topocoll/core/deadline.hpp>
+#include <topocoll/core/ids.hpp>
 #include <topocoll/core/result.hpp>
 #include <topocoll/core/units.hpp>
 #include <topocoll/exec/detail/endpoint.hpp>
@@ -37,6 +39,19 @@ class lane_transport {
     return end_->wait_any(pending, until);
   }
   void abort(const std::string& why) noexcept { end_->abort(why); }
+
+  // See `PollableTransport`.
+  [[nodiscard]] result<polled> poll_any(std::span<const ticket> pending) { return end_->poll_any(pending); }
+  [[nodiscard]] std::vector<rank_id> missing() const {
+    std::vector<rank_id> ranks;
+    for (const std::uint32_t r : end_->missing()) ranks.push_back({r});
+    return ranks;
+  }
+  void also_waits_for(std::span<const rank_id> others) { end_->also_waits_for(others); }
+  [[nodiscard]] failure give_up(seconds waited) { return end_->give_up(waited); }
+  [[nodiscard]] failure end(const failure& cause) { return end_->end(cause); }
+  /// For `mixed_transport`: what this rank's sentences from `post` and `poll_any` call the ranks of the group, by rank.
+  void call_ranks(std::vector<rank_id> numbers) { end_->call_ranks(std::move(numbers)); }
 
   /// Memory that all ranks of the group see, aligned to a page; given back with the last copy of the pointer, from any
   /// thread. Collectives on it need no copies between processes. (Threads see all memory anyway: there it is ordinary.)

@@ -14,6 +14,7 @@
 #include <topocoll/core/sequence.hpp>
 #include <topocoll/exec/detail/call_tag.hpp>
 #include <topocoll/exec/detail/group_memory.hpp>
+#include <topocoll/exec/detail/rank_names.hpp>
 #include <topocoll/exec/reduce.hpp>
 #include <topocoll/exec/transport.hpp>
 
@@ -28,7 +29,8 @@ class lanes {
   /// copying is a quarter faster at 16 and 32 KiB, equal at 64 KiB.
   static constexpr std::uint64_t lend_from = 64U << 10U;
 
-  lanes(group_memory& memory, std::uint32_t rank) : memory_(memory), rank_(rank), channels_(memory.shape().channels) {
+  lanes(group_memory& memory, std::uint32_t rank, const rank_names& names)
+      : memory_(memory), names_(names), rank_(rank), channels_(memory.shape().channels) {
     const std::uint32_t ranks = memory.shape().ranks;
     outs_.resize(std::size_t{ranks} * channels_);
     ins_.resize(std::size_t{ranks} * channels_);
@@ -272,10 +274,10 @@ class lanes {
         auto& lent = *std::launder(reinterpret_cast<lent_message*>(slot.data));
         std::uint32_t offered = lent_offered;
         if (!lent.claim.compare_exchange_strong(offered, lent_in_use, std::memory_order_acq_rel)) {
-          memory_.break_group(
-              errc::peer_lost,
-              memory_.name_of(peer) + " took back a message to rank " + std::to_string(rank_) + " that it had sent",
-              {});
+          memory_.break_group(errc::peer_lost,
+                              names_.full(memory_, peer) + " took back a message to rank " +
+                                  std::to_string(names_.of(rank_)) + " that it had sent",
+                              {});
           refused_ = true;
           return moved;
         }
@@ -305,8 +307,8 @@ class lanes {
   }
   void refuse(const message& m, const slot_header& slot, std::uint32_t peer, std::uint32_t channel) {
     memory_.break_group(errc::mismatch,
-                        memory_.name_of(peer) + " sent " + std::to_string(slot.size) + " bytes (" +
-                            describe_tag(slot.tag) + ") where rank " + std::to_string(rank_) + " expected " +
+                        names_.full(memory_, peer) + " sent " + std::to_string(slot.size) + " bytes (" +
+                            describe_tag(slot.tag) + ") where rank " + std::to_string(names_.of(rank_)) + " expected " +
                             std::to_string(m.size) + " bytes (" + describe_tag(m.tag) + ") on channel " +
                             std::to_string(channel),
                         "make sure that all ranks make the same calls in the same order");
@@ -338,6 +340,7 @@ class lanes {
   }
 
   group_memory& memory_;
+  const rank_names& names_;
   std::uint32_t rank_;
   std::uint32_t channels_;
   bool refused_ = false;

@@ -10,6 +10,7 @@
 #include <topocoll/core/result.hpp>
 #include <topocoll/exec/detail/diagnosis.hpp>
 #include <topocoll/exec/detail/group_memory.hpp>
+#include <topocoll/exec/detail/rank_names.hpp>
 
 namespace topocoll { inline namespace v0 { namespace detail {
 
@@ -58,7 +59,8 @@ struct wait_state {
 /// that has its core to itself keeps it for a while.
 class patience {
  public:
-  patience(group_memory& memory, std::uint32_t rank) : memory_(memory), rank_(rank), me_(this_process()) {
+  patience(group_memory& memory, std::uint32_t rank, const rank_names& names)
+      : memory_(memory), rank_(rank), names_(names), me_(this_process()) {
     note_core();
   }
 
@@ -91,6 +93,30 @@ class patience {
     }
     return rest(w, missing, look, now);
   }
+  /// For a rank that polls, and lets time pass by itself: now and then, tells the others whom it waits for, and looks
+  /// whether these live. False when the group is broken because one does not.
+  ///
+  /// @param beyond  a rank that is waited for by other means; `nobody` for none
+  template <class Missing, class Look>
+  [[nodiscard]] bool glance(wait_state& w, const Missing& missing, const Look& look, std::uint32_t beyond) {
+    if (++w.idle_polls % few_polls != 0) return true;
+    const seconds now = steady_clock::now();
+    if (w.idle_since.value < 0) {
+      w.idle_since = w.last_check = now;
+      note_core();
+    }
+    if (now - w.idle_since < longest_yielding) return true;
+    const std::vector<std::uint32_t> peers = missing();
+    say_waiting(w, peers.empty() ? beyond : peers.front(), now);
+    return look_after(peers, w, look, now) != outlook::broken;
+  }
+  /// Breaks the group because these did not answer.
+  void give_up(const std::vector<std::uint32_t>& peers, seconds waited) {
+    const seconds now = steady_clock::now();
+    wait_state w;
+    w.since = now - waited;
+    give_up(peers, w, now);
+  }
   void stop(const wait_state& w) {
     if (w.said) memory_.record(rank_).waits_for.store(nobody, std::memory_order_relaxed);
   }
@@ -116,19 +142,31 @@ class patience {
   [[nodiscard]] bool rest(wait_state& w, const Missing& missing, const Look& look, seconds now) {
     const std::vector<std::uint32_t> peers = missing();
     say_waiting(w, peers.empty() ? nobody : peers.front(), now);
-    const bool ask_system = now - w.last_check >= look_at_peers_every;
-    if (ask_system) w.last_check = now;
-    for (const std::uint32_t peer : peers) {
-      const std::optional<failure> gone = why_gone(memory_, peer, rank_, me_, ask_system);
-      if (!gone) continue;
-      if (look()) return true;  // what it did before it went still counts
-      memory_.break_group(gone->code, gone->what, gone->next);
-      return false;
+    switch (look_after(peers, w, look, now)) {
+      case outlook::broken: return false;
+      case outlook::moved: return true;
+      case outlook::whole: break;
     }
     const std::uint32_t seen = memory_.lie_down(rank_);
     if (!memory_.broken() && !look()) memory_.sleep(rank_, seen, std::min(longest_sleep, w.until.at - now));
     memory_.get_up(rank_);
     return true;
+  }
+  enum class outlook : std::uint8_t { whole, moved, broken };
+  /// Whether all of these may still answer.
+  template <class Look>
+  [[nodiscard]] outlook look_after(const std::vector<std::uint32_t>& peers, wait_state& w, const Look& look,
+                                   seconds now) {
+    const bool ask_system = now - w.last_check >= look_at_peers_every;
+    if (ask_system) w.last_check = now;
+    for (const std::uint32_t peer : peers) {
+      const std::optional<failure> gone = why_gone(memory_, peer, names_.of(rank_), me_, ask_system);
+      if (!gone) continue;
+      if (look()) return outlook::moved;  // what it did before it went still counts
+      memory_.break_group(gone->code, names_.renamed(gone->what, peer), gone->next);
+      return outlook::broken;
+    }
+    return outlook::whole;
   }
   /// True when another rank that is not asleep was last seen on our core: it cannot run while we do.
   [[nodiscard]] bool shares_core() const {
@@ -158,6 +196,7 @@ class patience {
 
   group_memory& memory_;
   std::uint32_t rank_;
+  const rank_names& names_;
   process_identity me_;
   int core_ = -1;  // where we ran last
 };

@@ -92,7 +92,8 @@ class ucx_core {
   }
   [[nodiscard]] std::uint32_t first_missing() const {
     const auto peers = missing();
-    return peers.empty() ? no_cell : peers.front();
+    if (!peers.empty()) return peers.front();
+    return elsewhere_.empty() ? no_cell : elsewhere_.front();
   }
 
   /// Breaks the group, and gives the caller its memory back.
@@ -142,7 +143,8 @@ class ucx_core {
   open_steps steps_;
   std::vector<heard_from> last_words_;  // by rank
   std::vector<owed_answer> to_answer_;
-  std::optional<failure> heard_;  // a cause, from somebody else
+  std::vector<std::uint32_t> elsewhere_;  // ranks that this one waits for by other means
+  std::optional<failure> heard_;          // a cause, from somebody else
   std::uint32_t heard_from_ = no_cell;
   failure cause_;
   std::string told_text_;

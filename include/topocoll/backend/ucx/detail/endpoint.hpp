@@ -21,6 +21,7 @@
 #include <topocoll/backend/ucx/options.hpp>
 #include <topocoll/core/deadline.hpp>
 #include <topocoll/core/result.hpp>
+#include <topocoll/core/sequence.hpp>
 #include <topocoll/exec/detail/diagnosis.hpp>
 #include <topocoll/exec/transport.hpp>
 
@@ -60,22 +61,12 @@ class ucx_endpoint : public ucx_core {
     if (pending.empty())
       return fail(errc::invalid_argument, "rank " + std::to_string(group_.rank) + " waits for no ticket");
     const turn mine(*this);
-    for (const ticket k : pending)
-      if (!steps_.known(k))
-        return fail(errc::invalid_argument,
-                    "ticket " + std::to_string(k.value) + " was never given out, or was given back");
+    if (auto ok = check_tickets(pending); !ok) return std::move(ok).error();
     // A rank whose steps are always finished when it asks has to hear of the others, too.
     if (++calls_ % 8 == 0 && !broken_) (void)move();
     wait w{pending};
     for (;;) {
-      if (const auto done = steps_.finished(pending)) {
-        steps_.give_back(pending[*done]);
-        if (steps_.none() && !broken_) {
-          inbox_->list_rooms();
-          tell_rooms();
-        }
-        return *done;
-      }
+      if (const auto done = take_finished(pending)) return *done;
       if (look_for_end()) return cause_;
       if (move())
         w.idle_since = {-1};
@@ -84,6 +75,46 @@ class ucx_endpoint : public ucx_core {
       // A group that never rests, but moves nothing for us, has to be looked at too.
       if (++w.polls % 1024 == 0 && until.passed()) idle(w, until);
     }
+  }
+
+  // See `PollableTransport`.
+  [[nodiscard]] result<polled> poll_any(std::span<const ticket> pending) {
+    const turn mine(*this);
+    if (auto ok = check_tickets(pending); !ok) return std::move(ok).error();
+    bool moved = ++calls_ % 8 == 0 && !broken_ && move();
+    auto done = take_finished(pending);
+    if (!done) {
+      if (look_for_end()) return cause_;
+      moved = move() || moved;
+      done = take_finished(pending);
+    }
+    if (done)
+      polling_ = wait{};
+    else if (moved)
+      polling_.idle_since = {-1};
+    else if (++polling_.polls % 16 == 0)  // reading the clock costs something, too
+      watch(polling_, steady_clock::now());
+    return polled{done, moved || done};
+  }
+  void also_waits_for(std::span<const rank_id> others) {
+    const turn mine(*this);
+    elsewhere_.clear();
+    for (const rank_id r : others) elsewhere_.push_back(r.value);
+  }
+  [[nodiscard]] std::vector<std::uint32_t> awaited_ranks() {
+    const turn mine(*this);
+    return missing();
+  }
+  [[nodiscard]] failure give_up(seconds waited) {
+    const turn mine(*this);
+    if (!look_for_end()) give_up({}, waited);
+    (void)look_for_end();
+    return cause_;
+  }
+  [[nodiscard]] failure end(const failure& cause) {
+    const turn mine(*this);
+    if (!look_for_end()) end_group(cause, true);
+    return cause_;
   }
 
   void abort(const std::string& why) noexcept {
@@ -151,6 +182,24 @@ class ucx_endpoint : public ucx_core {
     return {};
   }
 
+  [[nodiscard]] result<void> check_tickets(std::span<const ticket> pending) const {
+    for (const ticket k : pending)
+      if (!steps_.known(k))
+        return fail(errc::invalid_argument,
+                    "ticket " + std::to_string(k.value) + " was never given out, or was given back");
+    return {};
+  }
+  [[nodiscard]] std::optional<std::size_t> take_finished(std::span<const ticket> pending) {
+    const auto done = steps_.finished(pending);
+    if (!done) return std::nullopt;
+    steps_.give_back(pending[*done]);
+    if (steps_.none() && !broken_) {
+      inbox_->list_rooms();
+      tell_rooms();
+    }
+    return done;
+  }
+
   void idle(wait& w, deadline until) {
     const seconds now = steady_clock::now();
     if (w.since.value < 0) w.since = w.last_look = now;
@@ -158,22 +207,29 @@ class ucx_endpoint : public ucx_core {
     if (now >= until.at) return give_up(w.pending, now - w.since);
     const seconds idle_for = now - w.idle_since;
     if (idle_for < options_.spin) return;
-    const bool look = now - w.last_look >= look_at_peers_every;
-    if (look) w.last_look = now;
-    if (idle_for >= nudge_after || look) {
-      for (const std::uint32_t peer : missing()) {
-        if (!outbox_->connected(peer)) say(peer, {ucx_word::nudge, group_.rank, 0, 0, 0, 0, 0, 0});
-        if (look && dead(peer)) {
-          for (bool more = true; more;) more = move();  // what it sent before it died still counts
-          if (awaited(peer)) return outbox_->note_death(peer);
-        }
-      }
-    }
+    if (!watch(w, now)) return;
     seconds longest = std::min(longest_sleep, until.at - now);
     if (idle_for < nudge_after) longest = std::min(longest, nudge_after);
     worker_.sleep(longest);
   }
 
+  /// Makes connections whose end can be noticed, and now and then looks whether peers live. False if one is seen dead.
+  bool watch(wait& w, seconds now) {
+    if (w.since.value < 0) w.since = w.last_look = now;
+    if (w.idle_since.value < 0) w.idle_since = now;
+    const bool look_now = now - w.last_look >= look_at_peers_every;
+    if (look_now) w.last_look = now;
+    if (!look_now && now - w.idle_since < nudge_after) return true;
+    for (const std::uint32_t peer : missing()) {
+      if (!outbox_->connected(peer)) say(peer, {ucx_word::nudge, group_.rank, 0, 0, 0, 0, 0, 0});
+      if (!look_now || !dead(peer)) continue;
+      for (bool more = true; more;) more = move();  // what it sent before it died still counts
+      if (!awaited(peer)) continue;
+      outbox_->note_death(peer);
+      return false;
+    }
+    return true;
+  }
   /// Whether the group is broken, by whatever has been noticed up to now.
   bool look_for_end() {
     if (abort_said_.load() == 2 && !abort_heard_.load()) {
@@ -226,7 +282,9 @@ class ucx_endpoint : public ucx_core {
 
   /// Time is up: ends the group, unless what is waited for comes after all.
   void give_up(std::span<const ticket> pending, seconds waited) {
-    const std::vector<std::uint32_t> peers = missing();
+    std::vector<std::uint32_t> peers = missing();
+    peers.insert(peers.end(), elsewhere_.begin(), elsewhere_.end());
+    seq::sort_unique(peers);
     for (const std::uint32_t peer : peers) {
       if (dead(peer)) outbox_->note_death(peer);
       if (outbox_->state(peer) != ucx_peer::present) return look_after(peer, steady_clock::now() + wait_for_cause);
@@ -235,6 +293,8 @@ class ucx_endpoint : public ucx_core {
         "rank " + std::to_string(group_.rank) + " waited " + topocoll::detail::span_in_words(waited) + " for ";
     if (peers.empty()) text += "its own steps";
     constexpr std::size_t most_named = 8;  // a sentence, not a list of thousands
+    // All at once: one that is silent must not use up the time of those that would answer.
+    for (std::size_t i = 0; i < peers.size() && i < most_named; ++i) ask(peers[i]);
     const deadline answers = deadline::in({0.1});
     std::vector<std::uint32_t> told;
     for (std::size_t i = 0; i < peers.size() && i < most_named; ++i)
@@ -243,14 +303,16 @@ class ucx_endpoint : public ucx_core {
     if (heard_ || steps_.finished(pending)) return;  // while we asked
     end_group(fail(errc::timed_out, text, "find out what that rank is doing, or allow more time"), true);
   }
+  void ask(std::uint32_t peer) {
+    last_words_[peer].waits_for = unasked;
+    say(peer, {ucx_word::ask, group_.rank, 0, 0, 0, 0, 0, 0});
+  }
   /// "rank 1, which waits for rank 0: rank 0 (pid 12 on host a) is silent": peers that wait themselves answer when
-  /// asked.
+  /// asked. Precondition: the first one was.
   [[nodiscard]] std::string way_from(std::uint32_t at, deadline answers, std::vector<std::uint32_t>& told) {
     std::string text = "rank " + std::to_string(at);
     std::vector<std::uint32_t> seen{group_.rank, at};
     for (;;) {
-      last_words_[at].waits_for = unasked;
-      say(at, {ucx_word::ask, group_.rank, 0, 0, 0, 0, 0, 0});
       while (last_words_[at].waits_for == unasked && outbox_->state(at) == ucx_peer::present && !answers.passed())
         if (!move()) worker_.sleep(std::min(answers.left(), seconds{0.01}));
       const std::uint32_t next = last_words_[at].waits_for;
@@ -261,6 +323,8 @@ class ucx_endpoint : public ucx_core {
         return text + " (they wait for each other: not all ranks make the same calls in the same order)";
       seen.push_back(next);
       at = next;
+      ask(at);
+      answers = std::max(answers, deadline::in({0.02}));
     }
     if (std::find(told.begin(), told.end(), at) != told.end()) return text;
     told.push_back(at);
@@ -307,6 +371,7 @@ class ucx_endpoint : public ucx_core {
   }
 
   std::uint64_t calls_ = 0;
+  wait polling_;  // since `poll_any` found something last
   std::atomic<bool> in_use_{false};
   std::atomic<int> abort_said_{0};  // 0 no, 1 being written, 2 yes
   std::atomic<bool> abort_heard_{false};

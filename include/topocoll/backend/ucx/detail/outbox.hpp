@@ -255,7 +255,7 @@ class ucx_outbox {
       back->box->done(*back, outcome);
       ucp_request_free(request);
     };
-    const ucs_status_ptr_t sent = ucp_am_send_nbx(l.endpoint, 0, &p->head, sizeof p->head, data, size, &how);
+    ucs_status_ptr_t sent = ucp_am_send_nbx(l.endpoint, 0, &p->head, sizeof p->head, data, size, &how);
     if (sent == nullptr)
       done(*p, UCS_OK);
     else if (UCS_PTR_IS_ERR(sent))
@@ -299,10 +299,10 @@ class ucx_outbox {
       --static_cast<ucx_outbox*>(user)->closes_under_way_;
       ucp_request_free(request);
     };
-    const ucp_ep_h endpoint = l.endpoint;
+    ucp_ep_h endpoint = l.endpoint;
     l.endpoint = nullptr;
     ++closes_under_way_;
-    const ucs_status_ptr_t closing = ucp_ep_close_nbx(endpoint, &how);
+    ucs_status_ptr_t closing = ucp_ep_close_nbx(endpoint, &how);
     if (closing == nullptr || UCS_PTR_IS_ERR(closing)) --closes_under_way_;
   }
 
