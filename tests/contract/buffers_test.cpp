@@ -2,6 +2,7 @@
 // Collectives on memory that the library gave, on ordinary memory, and on both at once: the same results, bit for bit.
 #include <algorithm>
 #include <contract/groups.hpp>
+#include <contract/mixed_transport_groups.hpp>
 #include <cstdint>
 #include <cstring>
 #include <random>
@@ -19,7 +20,7 @@ using namespace topocoll::literals;
 
 template <class G>
 class buffers_contract : public ::testing::Test {};
-using kinds = ::testing::Types<groups::inproc, groups::shm_in_threads, groups::faulty_inproc>;
+using kinds = ::testing::Types<groups::inproc, groups::shm_in_threads, groups::faulty_inproc, groups::mixed_halves>;
 TYPED_TEST_SUITE(buffers_contract, kinds);
 
 constexpr collective_kind all_kinds[] = {collective_kind::all_reduce,     collective_kind::all_gather,

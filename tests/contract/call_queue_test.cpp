@@ -3,6 +3,7 @@
 #include <atomic>
 #include <chrono>
 #include <contract/groups.hpp>
+#include <contract/mixed_transport_groups.hpp>
 #include <cstdint>
 #include <numeric>
 #include <string>
@@ -22,7 +23,7 @@ using namespace topocoll::literals;
 
 template <class G>
 class queued_calls : public ::testing::Test {};
-using kinds = ::testing::Types<groups::inproc, groups::shm_in_threads, groups::faulty_inproc>;
+using kinds = ::testing::Types<groups::inproc, groups::shm_in_threads, groups::faulty_inproc, groups::mixed_halves>;
 TYPED_TEST_SUITE(queued_calls, kinds);
 
 template <class T>

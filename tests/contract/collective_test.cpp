@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cmath>
 #include <contract/groups.hpp>
+#include <contract/mixed_transport_groups.hpp>
 #include <cstdint>
 #include <cstring>
 #include <sanitized.hpp>
@@ -142,7 +143,7 @@ void expect_no_complaints(const std::vector<std::string>& answers) {
 
 template <class G>
 class collective_contract : public ::testing::Test {};
-using kinds = ::testing::Types<groups::inproc, groups::shm_in_threads, groups::faulty_inproc>;
+using kinds = ::testing::Types<groups::inproc, groups::shm_in_threads, groups::faulty_inproc, groups::mixed_halves>;
 TYPED_TEST_SUITE(collective_contract, kinds);
 
 constexpr collective_kind all_kinds[] = {collective_kind::all_reduce,     collective_kind::all_gather,

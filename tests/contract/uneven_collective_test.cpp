@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Collectives whose shards differ in size, against a serial recomputation, on every transport whose ranks can be threads.
 #include <contract/groups.hpp>
+#include <contract/mixed_transport_groups.hpp>
 #include <cstdint>
 #include <random>
 #include <string>
@@ -100,7 +101,7 @@ void expect_no_complaints(const std::vector<std::string>& answers) {
 
 template <class G>
 class uneven_contract : public ::testing::Test {};
-using kinds = ::testing::Types<groups::inproc, groups::shm_in_threads, groups::faulty_inproc>;
+using kinds = ::testing::Types<groups::inproc, groups::shm_in_threads, groups::faulty_inproc, groups::mixed_halves>;
 TYPED_TEST_SUITE(uneven_contract, kinds);
 
 TYPED_TEST(uneven_contract, computes_for_every_number_of_ranks_and_all_kinds_of_counts) {

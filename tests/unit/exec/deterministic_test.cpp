@@ -2,6 +2,7 @@
 // Deterministic communicators: the bits of a scalar chain in the order of the ranks, by every way and however cut.
 #include <cmath>
 #include <contract/groups.hpp>
+#include <contract/mixed_transport_groups.hpp>
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
@@ -188,6 +189,9 @@ struct by_messages {
     return all;
   }
 };
+struct between_hosts : groups::mixed_halves {
+  static constexpr const char* runs = "ordered";
+};
 struct with_late_messages : groups::faulty_inproc {
   static constexpr const char* runs = "ordered";
 };
@@ -284,7 +288,7 @@ std::string check_all(C& comm, const reduction& r) {
 
 template <class G>
 class deterministic : public ::testing::Test {};
-using ways = ::testing::Types<directly, by_messages, with_late_messages>;
+using ways = ::testing::Types<directly, by_messages, with_late_messages, between_hosts>;
 TYPED_TEST_SUITE(deterministic, ways);
 
 TYPED_TEST(deterministic, goes_the_way_that_this_suite_means) {
