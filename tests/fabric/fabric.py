@@ -212,6 +212,7 @@ def main():
     parse.add_argument("--sizes", default="4M")
     parse.add_argument("--order", choices=["packed", "scattered"], default="packed")
     parse.add_argument("--calls", type=int, default=3)
+    parse.add_argument("--algorithm", help="of 'topocoll plan', instead of its choice")
     parse.add_argument("--at-least", type=float, default=60, help="percent of the bound")
     parse.add_argument("--faults", type=int, default=0, help="no timing; so many of each kind of fault")
     parse.add_argument("--verbose", action="store_true", help="with --faults: what each rank said")
@@ -235,7 +236,7 @@ def main():
                 plan = pathlib.Path(folder, f"plan{port}.json")
                 spec = f"pcie:nodes={ranks},gpus=1,gpus_per_switch=1,nics=1,nic_rate={o.rate / 1000:g}Gb/s,rails=no,network=ethernet,leaves={o.leaves}" + \
                     (f",oversubscription={o.oversubscription:g}" if o.leaves > 1 else "") + (f",order={o.order}" if o.order != "packed" else "")
-                told = run(o.program, "plan", "--fabric", spec, "--size", str(size), "--output", str(plan), "--brief")
+                told = run(o.program, "plan", "--fabric", spec, "--size", str(size), "--output", str(plan), "--brief", *(["--algorithm", o.algorithm] if o.algorithm else []))
                 before = fabric.crossed()
                 outcomes = Ranks(fabric, o, place, 29400 + port, str(plan), size, o.calls).outcomes(300)
                 failed = [last_line(err) for status, _, err in outcomes if status != 0]
