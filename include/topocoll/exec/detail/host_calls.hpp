@@ -272,7 +272,8 @@ class host_calls {
     memory_.break_group(why == ESRCH ? errc::peer_lost : errc::system,
                         "rank " + std::to_string(rank_) + " could not read " + std::to_string(size) + " bytes of " +
                             memory_.name_of(r) + ": " + std::strerror(why),
-                        {});
+                        why == ESRCH ? "look at that rank's own output"
+                                     : "use memory from communicator::allocate, which needs no such reads");
     return false;
   }
   [[nodiscard]] bool run_by_reading(wait_state& w) {
