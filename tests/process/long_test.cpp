@@ -73,7 +73,9 @@ TEST(a_million_small_calls, leak_neither_memory_nor_files) {
         const std::uint64_t memory = resident_bytes(), files = open_files();
         if (std::string wrong = make_calls(comm, topocoll_test::sanitized ? 20'000 : 1'000'000); !wrong.empty())
           return wrong;
-        if (resident_bytes() > memory + slack) return std::to_string(resident_bytes() - memory) + " bytes are gone";
+        // What was freed stays in quarantine under a sanitizer, which looks for leaks by itself.
+        if (!topocoll_test::sanitized && resident_bytes() > memory + slack)
+          return std::to_string(resident_bytes() - memory) + " bytes are gone";
         return open_files() == files ? std::string() : "files are left open";
       },
       deadline::in(100_s)));
