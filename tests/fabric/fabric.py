@@ -247,9 +247,10 @@ def main():
                 busbw = float(moved) / float(seconds) * 2 * (ranks - 1) / ranks
                 share = 100 * busbw / bound
                 worst = min(worst, share)
-                crossed = [(after - b) / (o.calls + 1) for after, b in zip(fabric.crossed(), before)]  # in a call, headers and all
+                crossed = [(after - b) / (o.calls + 1) for after, b in zip(fabric.crossed(), before)]  # in a call
                 over = [c / size for c in crossed]
-                busy = min((c / float(seconds) / (uplink * 1e6 / 8) for c in crossed), default=0)
+                # The counters see segments of up to 64 KiB with one header; on the wire, and for tc, each 1448 bytes have one.
+                busy = min((c / PAYLOAD / float(seconds) / (uplink * 1e6 / 8) for c in crossed), default=0)
                 print(f"{o.leaves} x {o.hosts}, {o.oversubscription:g}:1, {o.order}, {size} bytes: {busbw / 1e9:.4f} GB/s busbw, {share:.0f} % of {bound / 1e9:.4f}"
                       + (f"; uplinks carry {max(over):.2f} of the array each and are busy {100 * busy:.0f} % of the time or more" if over else "") + f"; plan: {told.splitlines()[0].split('  ')[-1] if told else '?'}", flush=True)
     except Skip as e:
