@@ -169,7 +169,7 @@ def one_fault(fabric, o, kind, place, port):
         # Who is on the other side of what is broken.
         blamed = cut if r not in cut else set(range(len(place))) - cut
         named = {int(n) for n in re.findall(r"\branks? (\d+)", sentence)} | {int(n) for part in re.findall(r"ranks ([\d, and]+)", sentence) for n in re.findall(r"\d+", part)}
-        if late > 2:
+        if late > o.within:
             wrong.append(f"{kind}: rank {r} said so only after {late:.1f} s: {sentence}")
         elif not named & blamed:
             wrong.append(f"{kind}: rank {r} does not name {sorted(blamed)}: {sentence}")
@@ -215,6 +215,7 @@ def main():
     parse.add_argument("--algorithm", help="of 'topocoll plan', instead of its choice")
     parse.add_argument("--at-least", type=float, default=60, help="percent of the bound")
     parse.add_argument("--faults", type=int, default=0, help="no timing; so many of each kind of fault")
+    parse.add_argument("--within", type=float, default=2, help="with --faults: seconds that a rank may take to say so")
     parse.add_argument("--verbose", action="store_true", help="with --faults: what each rank said")
     parse.add_argument("--tls", default="tcp,self", help="UCX_TLS")
     o = parse.parse_args()
