@@ -21,13 +21,16 @@ namespace tc = topocoll;
 
 // [gather]
 tc::result<void> gather_by_mpi(std::span<const std::byte> mine, std::span<std::byte> all, tc::deadline until) {
+  const int size = static_cast<int>(mine.size());
   MPI_Request request;
-  int done = MPI_Iallgather(mine.data(), static_cast<int>(mine.size()), MPI_BYTE, all.data(),
-                            static_cast<int>(mine.size()), MPI_BYTE, MPI_COMM_WORLD, &request) != MPI_SUCCESS;
-  if (done) return tc::fail(tc::errc::system, "MPI_Iallgather failed");
-  while (MPI_Test(&request, &done, MPI_STATUS_IGNORE) == MPI_SUCCESS && !done)
-    if (until.passed()) return tc::fail(tc::errc::timed_out, "not all ranks of MPI_COMM_WORLD came");
-  return {};
+  int status = MPI_Iallgather(mine.data(), size, MPI_BYTE, all.data(), size, MPI_BYTE, MPI_COMM_WORLD, &request);
+  for (int done = 0; status == MPI_SUCCESS && !done; status = MPI_Test(&request, &done, MPI_STATUS_IGNORE))
+    if (until.passed()) {  // MPI cannot cancel a collective, which goes on using this memory: the job has to end
+      std::fprintf(stderr, "not all ranks of MPI_COMM_WORLD came in time\n");
+      MPI_Abort(MPI_COMM_WORLD, 1);
+    }
+  if (status == MPI_SUCCESS) return {};
+  return tc::fail(tc::errc::system, "MPI_Iallgather failed", "look at what MPI says on the standard error");
 }
 // [/gather]
 

@@ -20,7 +20,8 @@ namespace topocoll { inline namespace v0 {
 /// Gathers blocks of equal length: `f(mine, all, until)` puts the blocks of all ranks one after the other into `all`, which has
 /// size() times as many bytes as `mine`. All ranks call it at the same time with blocks of one length: MPI_Allgather, a
 /// PMIx_Fence that collects, all_gather of a framework. It should give up at the deadline, as all that wait for a rank that is
-/// gone hang otherwise: with MPI that is MPI_Iallgather and MPI_Test (bench/peers/mpi_meeting.cpp).
+/// gone hang otherwise: with MPI that is MPI_Iallgather and MPI_Test (bench/peers/mpi_meeting.cpp). Nothing may use the memory
+/// after it has returned.
 template <class F>
 concept BlockGather = requires(F& f, std::span<const std::byte> mine, std::span<std::byte> all, deadline until) {
   { f(mine, all, until) } -> std::same_as<result<void>>;
