@@ -2,6 +2,7 @@
 #pragma once
 // Several calls as one: small all_reduces travel together, messages between ranks cannot wait for each other.
 #include <algorithm>
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -15,6 +16,7 @@
 #include <topocoll/core/units.hpp>
 #include <topocoll/exec/buffer.hpp>
 #include <topocoll/exec/detail/call_record.hpp>
+#include <topocoll/exec/memory.hpp>
 #include <topocoll/exec/transport.hpp>
 
 namespace topocoll { inline namespace v0 {
@@ -29,6 +31,7 @@ namespace topocoll { inline namespace v0 {
 ///   to each other and back;
 /// - everything else is made in the order in which it was written down.
 ///
+/// Calls of a group may be made at the same time: none may write what another reads or writes.
 /// The first failure ends it, and breaks the group if messages are under way. The timeout of a fused call is the longest of
 /// its parts.
 class call_group : public detail::call_forms<call_group> {
@@ -36,13 +39,19 @@ class call_group : public detail::call_forms<call_group> {
   static constexpr bool seen_by_all = requires(C& comm) {
     comm.transport().direct();
   };
+  template <class C>
+  static constexpr bool on_host = requires(C& comm) {
+    { comm.memory() } -> std::same_as<host_memory&>;
+  };
 
  public:
   /// Longest all_reduce that is made with others. By messages a hand-over costs tens of microseconds, as much as copying
   /// 16 KiB there and back many times over; where ranks see each other's memory it costs about one, and 64 calls of 1 KiB
   /// were hardly faster together (64 B: 3.9 times, 4 KiB: 0.6; two processes of one host, medians of 200 each).
   template <class C>
-  static constexpr bytes fused_call{seen_by_all<C> ? 512U : 16U << 10U};
+  static constexpr bytes fused_call{!on_host<C>      ? 0U
+                                    : seen_by_all<C> ? 512U
+                                                     : 16U << 10U};
   static constexpr bytes fused_calls{1ULL << 20U};  ///< together
 
   [[nodiscard]] std::size_t size() const { return calls_.size(); }

@@ -95,6 +95,7 @@ class logged : public detail::call_forms<logged<C>> {
   [[nodiscard]] rank_id rank() const { return comm_.rank(); }
   [[nodiscard]] std::uint32_t size() const { return comm_.size(); }
   [[nodiscard]] auto& transport() { return comm_.transport(); }
+  [[nodiscard]] auto& memory() { return comm_.memory(); }
   /// For what is not to be in the log.
   [[nodiscard]] C& unlogged() { return comm_; }
   [[nodiscard]] const std::string& log_path() const { return log_.path(); }

@@ -128,12 +128,12 @@ TEST(call_log, hears_of_groups_queues_and_messages) {
     const rank_id me = t.rank();
     logged comm(communicator<inproc_transport>::create(std::move(t)).value(),
                 call_log::open(me, 2, {.path = folder.path() + "/rank%r.log", .every_call = true}).value());
-    std::vector<int> x(4, 1), y(200, 1);
+    std::vector<int> x(4, 1), z(4, 1), y(200, 1);
     auto sent = me.value == 0 ? comm.send(x, rank_id{1}) : comm.receive(x, rank_id{0});
     if (!sent) return sent.error().message();
     call_group group;
     group.all_reduce(x);
-    group.all_reduce(x);
+    group.all_reduce(z);
     group.all_reduce(y);
     auto queue = call_queue<decltype(comm)>::create(std::move(comm)).value();
     if (auto done = queue.start(std::move(group)).wait(20_s); !done) return done.error().message();
