@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// All of plan/ that needs no optional library: collectives, bounds, schedules, proofs and prices; planners, models and studies are included by name.
+// All of plan/ that needs no optional library: collectives, bounds, schedules, proofs and prices; planners, models and
+// studies are included by name.
 // Written by tests/lint/umbrellas.py.
 #include <topocoll/plan/bound.hpp>
 #include <topocoll/plan/bound_method.hpp>

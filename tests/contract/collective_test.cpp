@@ -193,7 +193,9 @@ TYPED_TEST(collective_contract, computes_large_buffers_in_windows) {
       for (const collective_kind kind : all_kinds)
         for (const bool in_place : {false, true}) {
           if (in_place && kind == collective_kind::all_to_all) continue;
-          if (const std::string bad = check(comm, kind, 1, 100'003, dtype::float32, reduce_op::sum, in_place);
+          // Several windows, also of each rank's share.
+          const std::uint64_t many = topocoll_test::sanitized ? 50'003 : 100'003;
+          if (const std::string bad = check(comm, kind, 1, many, dtype::float32, reduce_op::sum, in_place);
               !bad.empty())
             return bad;
           if (const std::string bad = check(comm, kind, 0, 70'001, dtype::int8, reduce_op::avg, in_place); !bad.empty())
@@ -205,7 +207,7 @@ TYPED_TEST(collective_contract, computes_large_buffers_in_windows) {
 }
 
 TYPED_TEST(collective_contract, runs_every_flat_algorithm_that_is_adopted) {
-  for (const std::uint32_t n : {1U, 2U, 3U, 4U, 7U}) {
+  for (const std::uint32_t n : {1U, 2U, 4U, 7U}) {
     expect_no_complaints(on_communicators(TypeParam::make(n), {.window = 16_KiB}, [&](auto& comm) -> std::string {
       for (const collective_kind kind : all_kinds) {
         for (std::size_t a = 0; a < plan::algorithm_count; ++a) {
@@ -214,7 +216,8 @@ TYPED_TEST(collective_contract, runs_every_flat_algorithm_that_is_adopted) {
                 plan::flat_schedule(kind, n, {n - 1}, static_cast<plan::algorithm>(a), {.slices = slices});
             if (!plan) continue;
             if (const auto taken = comm.adopt(*plan); !taken) return taken.error().message();
-            for (const std::uint64_t count : {1, 5, 17, 20'011})
+            for (const std::uint64_t count :
+                 {1, 17, topocoll_test::sanitized ? 9'001 : 20'011})  // three windows or more
               for (const bool in_place : {false, true}) {
                 if (in_place && kind == collective_kind::all_to_all) continue;
                 const std::string bad = check(comm, kind, n - 1, count, dtype::int32, reduce_op::sum, in_place);

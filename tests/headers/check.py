@@ -4,7 +4,7 @@
   check.py alone  <compiler> <layer>   each header of a layer compiles by itself, warnings are errors; clang++ has the public ones,
                                        g++ those in detail/, or all where there is no clang++
   check.py poison <compiler>           all headers compile where other people's macros are defined
-  check.py twice  <compiler>           two sources with all headers define nothing twice: nothing lacks `inline`
+  check.py twice  <compiler>           a source with all headers defines nothing that another would again: nothing lacks `inline`
   check.py device <nvcc> <layer>       the layer's headers compile as CUDA source
   check.py self-test <compiler>        see that a bad header is refused by each of the above
 
@@ -95,19 +95,16 @@ def poison(compiler, names):
 
 
 def twice(compiler, names):
+    """What a second source with the same headers would define again: all that a first one defines for others, but weakly."""
     with tempfile.TemporaryDirectory() as folder:
-        objects = []
-        for part, extra in (("one", "int other();\nint main() { return other(); }\n"), ("two", "int other();\nint other() { return 0; }\n")):
-            source = pathlib.Path(folder, part + ".cpp")
-            source.write_text(everything(names) + extra, encoding="utf-8")
-            objects.append(str(source.with_suffix(".o")))
-            done = run(command(compiler, "-O0", "-c", str(source), "-o", objects[-1]))
-            if done.returncode != 0:
-                return done.stdout + done.stderr
-        symbols = [run(["nm", "--defined-only", "--format=posix", o]).stdout for o in objects]
-        strong = [{l.split()[0] for l in s.splitlines() if len(l.split()) > 1 and l.split()[1] in "TDBRG"} for s in symbols]
-        both = sorted(strong[0] & strong[1])
-        return "".join(f"defined in both sources, `inline` is missing: {s}\n" for s in both)
+        source = pathlib.Path(folder, "one.cpp")
+        source.write_text(everything(names), encoding="utf-8")
+        made = source.with_suffix(".o")
+        done = run(command(compiler, "-O0", "-c", str(source), "-o", str(made)))
+        if done.returncode != 0:
+            return done.stdout + done.stderr
+        symbols = [line.split() for line in run(["nm", "--defined-only", "--format=posix", str(made)]).stdout.splitlines()]
+        return "".join(f"defined in every source, `inline` is missing: {s[0]}\n" for s in sorted(symbols) if len(s) > 1 and s[1] in "TDBRG")
 
 
 def device(nvcc, names):

@@ -7,6 +7,7 @@
 """
 import re
 import sys
+import textwrap
 
 sys.dont_write_bytecode = True
 import sources  # noqa: E402
@@ -15,15 +16,17 @@ WITHOUT = {"app", "backend"}  # layers that are for programs, or for one vendor
 # What reads and writes other tools' files is included by those who have such files, one by one or by discover/files.hpp.
 FOREIGN_LAYERS = {"read", "integrate"}
 FOREIGN = re.compile(r"^discover/\w+_(graph|file)\.hpp$")
-# What searches for plans on irregular machines, studies a plan or prices what other libraries do is dear to include and needed
-# by few: those include it by name, too.
-ON_REQUEST = re.compile(r"^exec/bootstrap\w*\.hpp$|^io/(socket\w*|hmac|sha256)\.hpp$|^plan/(planners|pack|packing|synth/packed|explain|overlay_svg|busbw_chart|replan|pareto|symmetry|certif\w+|"
+# Measuring and judging is another job than running collectives: those who do it include the layer by its own name.
+OTHER_JOBS = {"probe", "bench"}
+# What searches for plans on irregular machines, studies a plan or prices what other libraries do, and what shows, checks or
+# compares graphs, is dear to include and needed by few: those include it by name, too.
+ON_REQUEST = re.compile(r"^topo/(check\w*|diff\w*|dot|svg|matrix|summary|text|nccl_xml_text)\.hpp$|^exec/bootstrap\w*\.hpp$|^io/(socket\w*|hmac|sha256)\.hpp$|^plan/(planners|pack|packing|synth/packed|explain|overlay_svg|busbw_chart|replan|pareto|symmetry|certif\w+|"
                         r"check\w*|fair_share|flow_\w+|levelled_\w+|library_model|nccl_\w+|calibrate\w*)\.hpp$")
 OFFERS = {
     "core": "numbers with units, ids, results, findings, deadlines",
     "io": "files, tables, shared libraries; sockets and digests are included by name",
     "read": "parsers of other people's texts",
-    "topo": "the graph of nodes and links, its paths, cuts and groups",
+    "topo": "the graph of nodes and links, its paths, cuts and groups; checks, comparison, tables and pictures are included by name",
     "discover": "sources that turn a machine, a file or a description into a graph",
     "plan": "collectives, bounds, schedules, proofs and prices; planners, models and studies are included by name",
     "exec": "transports, memory and communicators that run a plan",
@@ -36,7 +39,8 @@ OFFERS = {
 
 def text_of(sentence, names):
     lines = "".join(f"#include <topocoll/{n}>\n" for n in sorted(names))
-    return f"// SPDX-License-Identifier: Apache-2.0\n#pragma once\n// {sentence}\n// Written by tests/lint/umbrellas.py.\n{lines}"
+    comment = textwrap.fill(sentence, 120, initial_indent="// ", subsequent_indent="// ")
+    return f"// SPDX-License-Identifier: Apache-2.0\n#pragma once\n{comment}\n// Written by tests/lint/umbrellas.py.\n{lines}"
 
 
 def wanted(all_headers):
@@ -50,8 +54,9 @@ def wanted(all_headers):
             layers.setdefault(layer, []).append(name)
     made = {f"{layer}.hpp": text_of(f"All of {layer}/ that needs no optional library: {OFFERS[layer]}.", names)
             for layer, names in layers.items()}
-    top = [n for n in made if n.removesuffix(".hpp") not in FOREIGN_LAYERS] + [n for n in ("version.hpp", "fwd.hpp") if n in all_headers]
-    made["topocoll.hpp"] = text_of("Every layer, without what needs an optional library and what reads or writes the files of other tools.", top)
+    top = [n for n in made if n.removesuffix(".hpp") not in FOREIGN_LAYERS | OTHER_JOBS] + [n for n in ("version.hpp", "fwd.hpp") if n in all_headers]
+    made["topocoll.hpp"] = text_of("What a program that runs collectives needs: discovery, graph, plans, execution. Measuring (probe.hpp, bench.hpp), the files of other "
+                                   "tools and what needs an optional library are included by name.", top)
     return made
 
 

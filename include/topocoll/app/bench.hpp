@@ -43,6 +43,7 @@ namespace topocoll { inline namespace v0 { namespace app {
 /// Reads the environment (see `launch_from_environment`).
 /// @return `exit_ok`; `exit_problem` for wrong data, a lost rank or a size that took too long, with one sentence on `err`;
 ///         `exit_unable` for bad options or a group that could not be made
+template <class = void>
 [[nodiscard]] int run_bench(std::span<const std::string_view> args, sink out, sink err);
 
 namespace detail {
@@ -133,7 +134,8 @@ struct bench_bounds {
   }
 };
 
-[[nodiscard]] inline bench_bounds measure_bounds(const bench::sweep_config& c, std::uint32_t ranks, deadline until) {
+template <class = void>
+[[nodiscard]] bench_bounds measure_bounds(const bench::sweep_config& c, std::uint32_t ranks, deadline until) {
   bench_bounds bounds;
   const probe::core_layout layout = probe::read_core_layout();
   std::vector<std::uint32_t> cores;
@@ -198,7 +200,8 @@ template <Transport T, class Say>
 }
 
 /// The first name of "file", "file.1", "file.2", … that does not exist yet; the file is made, empty.
-[[nodiscard]] inline result<std::string> new_name(const std::string& file) {
+template <class = void>
+[[nodiscard]] result<std::string> new_name(const std::string& file) {
   for (int i = 0; i < 10000; ++i) {
     const std::string name = i == 0 ? file : file + "." + std::to_string(i);
     const int fd = ::open(name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
@@ -214,8 +217,9 @@ template <Transport T, class Say>
 }
 
 /// JSON to where it was asked for; the exit code.
-[[nodiscard]] inline int deliver(const bench_request& request, std::span<const bench::row> rows, bench::run_facts facts,
-                                 const std::string& file, int code, sink out, sink err) {
+template <class = void>
+[[nodiscard]] int deliver(const bench_request& request, std::span<const bench::row> rows, bench::run_facts facts,
+                          const std::string& file, int code, sink out, sink err) {
   facts.end_time = utc_now();
   if (!request.json && file.empty()) return code;
   const std::string text = io::to_text(bench::to_json(request.sweeps.front(), rows, facts));
@@ -229,8 +233,9 @@ template <Transport T, class Say>
 }
 
 /// One sentence on what ended the run: who, where, doing what.
-[[nodiscard]] inline std::string what_ended(std::span<const rank_exit> exits, const bench_board& board,
-                                            collective_kind collective) {
+template <class = void>
+[[nodiscard]] std::string what_ended(std::span<const rank_exit> exits, const bench_board& board,
+                                     collective_kind collective) {
   const rank_exit* killed = nullptr;
   for (const rank_exit& e : exits)
     if (e.signal != 0 && killed == nullptr) killed = &e;
@@ -244,7 +249,8 @@ template <Transport T, class Say>
   return {};
 }
 
-[[nodiscard]] inline int bench_by_fork(const bench_request& request, bench::run_facts facts, sink out, sink err) {
+template <class = void>
+[[nodiscard]] int bench_by_fork(const bench_request& request, bench::run_facts facts, sink out, sink err) {
   const std::uint32_t ranks = request.ranks.value_or(
       static_cast<std::uint32_t>(std::clamp<std::size_t>(probe::read_core_layout().cores.size(), 2, 8)));
   std::string file;
@@ -309,8 +315,9 @@ template <Transport T, class Say>
 }
 
 /// Under a launcher: this process is one rank, and the others are on this host or cannot be reached.
-[[nodiscard]] inline int bench_by_launch(const bench_request& request, const launch& me, bench::run_facts facts,
-                                         sink out, sink err) {
+template <class = void>
+[[nodiscard]] int bench_by_launch(const bench_request& request, const launch& me, bench::run_facts facts, sink out,
+                                  sink err) {
   const auto refuse = [&](const std::string& what, const std::string& next) {
     if (me.rank.value == 0) complain(err, fail(errc::unsupported, what, next));
     return static_cast<int>(exit_unable);
@@ -361,7 +368,8 @@ template <Transport T, class Say>
 
 }  // namespace detail
 
-inline int run_bench(std::span<const std::string_view> args, sink out, sink err) {
+template <class>
+int run_bench(std::span<const std::string_view> args, sink out, sink err) {
   CLI::App cli("measures a collective between processes of this host and prints the table of nccl-tests", "bench");
   detail::bench_words words;
   detail::declare(cli, words);

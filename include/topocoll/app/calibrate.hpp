@@ -24,6 +24,7 @@ namespace topocoll { inline namespace v0 { namespace app {
 /// Runs `topocoll calibrate`. The answer goes to `out` in one piece, notes and complaints to `err`. The model goes to the
 /// file of --output, measured against predicted to the file of --residuals; neither holds what the other is for.
 /// @return `exit_ok`; `exit_unable` with one sentence on `err` and nothing on `out`
+template <class = void>
 [[nodiscard]] int run_calibrate(std::span<const std::string_view> args, sink out, sink err);
 
 namespace detail {
@@ -36,7 +37,8 @@ struct calibrate_options {
 };
 
 /// Answer for results of processes in shared memory.
-[[nodiscard]] inline result<std::string> host_answer(const calibrate_options& o, const calibrate_input& in) {
+template <class = void>
+[[nodiscard]] result<std::string> host_answer(const calibrate_options& o, const calibrate_input& in) {
   const auto c = plan::calibrate_host(in.hosts);
   if (!c) return c.error();
   if (!o.output.empty())
@@ -53,7 +55,8 @@ struct calibrate_options {
 }
 
 /// Answer for results of GPU libraries.
-[[nodiscard]] inline result<std::string> gpu_answer(const calibrate_options& o, const calibrate_input& in) {
+template <class = void>
+[[nodiscard]] result<std::string> gpu_answer(const calibrate_options& o, const calibrate_input& in) {
   const measurement_table& t = in.gpus;
   plan::model_constants k = o.priors ? plan::model_constants::priors() : plan::model_constants{};
   if (!o.model.empty()) {
@@ -116,7 +119,8 @@ struct calibrate_options {
 
 }  // namespace detail
 
-inline int run_calibrate(std::span<const std::string_view> args, sink out, sink err) {
+template <class>
+int run_calibrate(std::span<const std::string_view> args, sink out, sink err) {
   detail::calibrate_options o;
   CLI::App cli("Fits the model of GPU libraries to your measurements, or says how far off it is.", "calibrate");
   cli.add_option(

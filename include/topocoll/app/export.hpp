@@ -16,9 +16,11 @@ namespace topocoll { inline namespace v0 { namespace app {
 /// Runs `topocoll export`. The file goes to `out` (or to --output), what was proved and what was assumed to `err`; with
 /// --json all of it goes to `out`.
 /// @return `exit_ok`; `exit_unable` with one sentence on `err` and nothing on `out`
+template <class = void>
 [[nodiscard]] int run_export(std::span<const std::string_view> args, sink out, sink err);
 
-inline int run_export(std::span<const std::string_view> args, sink out, sink err) {
+template <class>
+int run_export(std::span<const std::string_view> args, sink out, sink err) {
   detail::export_options o;
   CLI::App cli("Writes plans and topologies as files that make NCCL, MSCCL and MSCCL++ run them.", "export");
   cli.add_option("--format", o.format,

@@ -24,6 +24,7 @@ namespace topocoll { inline namespace v0 { namespace app {
 
 /// Runs `topocoll order`. The file goes to `out` (or to --output), what it brings and what is odd to `err`.
 /// @return `exit_ok`; `exit_unable` with one sentence on `err` and nothing on `out`
+template <class = void>
 [[nodiscard]] int run_order(std::span<const std::string_view> args, sink out, sink err);
 
 namespace detail {
@@ -37,7 +38,8 @@ struct order_options {
 };
 
 /// Hosts that a word names: those in the file of that name, else a list such as node[01-16].
-[[nodiscard]] inline result<std::vector<job_host>> hosts_named(const std::string& word) {
+template <class = void>
+[[nodiscard]] result<std::vector<job_host>> hosts_named(const std::string& word) {
   struct stat what {};
   if (::stat(word.c_str(), &what) == 0) {
     const auto text = io::read_file(word);
@@ -53,7 +55,8 @@ struct order_options {
   return hosts;
 }
 
-[[nodiscard]] inline std::string order_json(const ordered_hosts& order) {
+template <class = void>
+[[nodiscard]] std::string order_json(const ordered_hosts& order) {
   io::json hosts = io::json::array(), tiers = io::json::array(), findings = io::json::array();
   for (const job_host& h : order.hosts)
     hosts.push_back({{"name", h.name}, {"slots", h.slot_count == 0 ? 1 : h.slot_count}});
@@ -79,8 +82,8 @@ struct order_options {
 }
 
 /// The launcher's file, and what must be said with it.
-[[nodiscard]] inline result<std::string> order_form(const ordered_hosts& order, const order_options& o,
-                                                    std::string& notes) {
+template <class = void>
+[[nodiscard]] result<std::string> order_form(const ordered_hosts& order, const order_options& o, std::string& notes) {
   if (o.json) return order_json(order);
   if (o.format == "list") return to_host_names(order);
   if (o.format == "mpirun") return to_mpirun_hostfile(order);
@@ -107,7 +110,8 @@ struct order_options {
 
 }  // namespace detail
 
-inline int run_order(std::span<const std::string_view> args, sink out, sink err) {
+template <class>
+int run_order(std::span<const std::string_view> args, sink out, sink err) {
   detail::order_options o;
   CLI::App cli("Orders the hosts of a job so that rings and trees cross the upper switches least.", "order");
   cli.add_option("--from", o.input.from,

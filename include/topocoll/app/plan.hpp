@@ -15,7 +15,8 @@ namespace topocoll { inline namespace v0 { namespace app {
 /// Runs `topocoll plan`. The answer goes to `out` in one piece, complaints to `err`.
 /// @return `exit_ok`; `exit_problem` when a plan of before was given and should be replaced; `exit_unable` with one
 ///         sentence on `err` and nothing on `out`
-[[nodiscard]] inline int run_plan(std::span<const std::string_view> args, sink out, sink err) {
+template <class = void>
+[[nodiscard]] int run_plan(std::span<const std::string_view> args, sink out, sink err) {
   detail::plan_options o;
   CLI::App cli(
       "Chooses a plan for a collective on a topology, proves it, and explains why it is the best.\n"

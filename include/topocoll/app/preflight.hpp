@@ -32,6 +32,7 @@ namespace topocoll { inline namespace v0 { namespace app {
 /// @return by --exit-style; for plain `exit_ok` when everything that was measured is good, `exit_problem` when something is
 ///         not, `exit_unable` when nothing was measured, options are wrong, or the report could not be written. A failed check
 ///         stays `exit_problem` also when the report could not be written.
+template <class = void>
 [[nodiscard]] int run_preflight(std::span<const std::string_view> args, sink out, sink err);
 
 namespace detail {
@@ -68,7 +69,8 @@ class progress_line {
   std::size_t shown_ = 0;
 };
 
-[[nodiscard]] inline std::string machine_text(const topo::graph& g, const probe::report& r) {
+template <class = void>
+[[nodiscard]] std::string machine_text(const topo::graph& g, const probe::report& r) {
   std::string text = "topocoll preflight on " + r.host + ", " + r.started + ", topocoll " + r.version + "\n\n";
   text += topo::to_text(g);
   if (r.live) {
@@ -80,7 +82,8 @@ class progress_line {
   return text + "\n";
 }
 
-[[nodiscard]] inline std::string section_text(probe::section part, const topo::graph& g, const probe::report& r) {
+template <class = void>
+[[nodiscard]] std::string section_text(probe::section part, const topo::graph& g, const probe::report& r) {
   switch (part) {
     case probe::section::machine: return machine_text(g, r);
     case probe::section::paths: return probe::paths_text(r) + "\n";
@@ -92,7 +95,8 @@ class progress_line {
   return {};
 }
 
-[[nodiscard]] inline const char* next_work(probe::section done) {
+template <class = void>
+[[nodiscard]] const char* next_work(probe::section done) {
   constexpr const char* words[] = {"computing paths",     "measuring memory", "planning",
                                    "running collectives", "judging",          "writing the report"};
   return words[static_cast<std::size_t>(done)];
@@ -100,7 +104,8 @@ class progress_line {
 
 }  // namespace detail
 
-inline int run_preflight(std::span<const std::string_view> args, sink out, sink err) {
+template <class>
+int run_preflight(std::span<const std::string_view> args, sink out, sink err) {
   detail::preflight_words words;
   CLI::App cli(
       "probes this machine and judges it: links, memory, plans, collectives between local processes; ends with one "

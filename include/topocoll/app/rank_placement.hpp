@@ -22,12 +22,14 @@ struct rank_placement {
 /// Nodes of the ranks: GPUs in the wished order, or, on a machine without GPUs, NUMA domains, each with its share of the
 /// processes.
 /// @return `invalid_argument` for an unknown order or more ranks than GPUs; `not_found` when there is nothing to sit on
+template <class = void>
 [[nodiscard]] result<std::vector<node_id>> place_ranks(const topo::graph& g, const rank_placement& wish);
 
 namespace detail {
 
 /// "packed", "random:7": the order that a word names.
-[[nodiscard]] inline result<rank_order> order_of(const std::string& word) {
+template <class = void>
+[[nodiscard]] result<rank_order> order_of(const std::string& word) {
   using kind = rank_order::kind_t;
   if (word == "packed") return rank_order{kind::packed, 0};
   if (word == "scattered") return rank_order{kind::scattered, 0};
@@ -42,7 +44,8 @@ namespace detail {
 
 }  // namespace detail
 
-inline result<std::vector<node_id>> place_ranks(const topo::graph& g, const rank_placement& wish) {
+template <class>
+result<std::vector<node_id>> place_ranks(const topo::graph& g, const rank_placement& wish) {
   if (wish.ranks && *wish.ranks == 0)
     return fail(errc::invalid_argument, "a plan needs at least one rank", "give --ranks a number above 0");
   std::optional<rank_order> order;

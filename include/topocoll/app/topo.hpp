@@ -32,6 +32,7 @@ namespace topocoll { inline namespace v0 { namespace app {
 
 /// Runs `topocoll topo`. The answer goes to `out` (or the file of --output) in one piece, complaints to `err`.
 /// @return `exit_ok`, or `exit_unable` with one sentence on `err` and nothing on `out`
+template <class = void>
 [[nodiscard]] int run_topo(std::span<const std::string_view> args, sink out, sink err);
 
 namespace detail {
@@ -49,7 +50,8 @@ struct topo_options {
 };
 
 /// What the live machine tells, as one text that replays on another; addresses masked.
-[[nodiscard]] inline result<std::string> recording_of(const topology_input& input) {
+template <class = void>
+[[nodiscard]] result<std::string> recording_of(const topology_input& input) {
   if (!input.fabric.empty() || (!input.from.empty() && input.from != std::vector<std::string>{"live"}))
     return fail(errc::invalid_argument, "--record records this machine, not a file or a description",
                 "leave --from and --fabric out");
@@ -57,7 +59,8 @@ struct topo_options {
 }
 
 /// The network as a file of Slurm: blocks where NVLink joins hosts, and the tree of switches.
-[[nodiscard]] inline result<std::string> slurm_answer(const topo::graph& g, bool yaml) {
+template <class = void>
+[[nodiscard]] result<std::string> slurm_answer(const topo::graph& g, bool yaml) {
   auto tree = slurm_tree_of(g);
   auto blocks = slurm_blocks_of(g);
   if (!tree && !blocks) return tree.error();
@@ -69,7 +72,8 @@ struct topo_options {
 }
 
 /// One host for NCCL; what the format cannot carry is told on `err`.
-[[nodiscard]] inline result<std::string> nccl_answer(const topo::graph& g, const std::string& host, sink err) {
+template <class = void>
+[[nodiscard]] result<std::string> nccl_answer(const topo::graph& g, const std::string& host, sink err) {
   topo::nccl_xml_options how;
   how.host = host;
   auto document = topo::nccl_xml_of(g, how);
@@ -81,7 +85,8 @@ struct topo_options {
 }
 
 /// The answer as one text; notes about it go to `err`.
-[[nodiscard]] inline result<std::string> topo_answer(const topo::graph& g, const topo_options& o, sink err) {
+template <class = void>
+[[nodiscard]] result<std::string> topo_answer(const topo::graph& g, const topo_options& o, sink err) {
   switch (o.form) {
     case topo_form::dot: return topo::to_dot(g);
     case topo_form::svg: return topo::to_svg(g);
@@ -113,7 +118,8 @@ struct topo_options {
 
 }  // namespace detail
 
-inline int run_topo(std::span<const std::string_view> args, sink out, sink err) {
+template <class>
+int run_topo(std::span<const std::string_view> args, sink out, sink err) {
   detail::topo_options o;
   CLI::App cli("Shows what a machine, a file or a description holds: devices, links, expected rates.", "topo");
   cli.footer("\n'topocoll topo diff A B' compares two topologies, 'topocoll topo check' names the odd one out.");

@@ -25,7 +25,8 @@ namespace topocoll { inline namespace v0 { namespace app {
 /// Runs `topocoll topo check`. The answer goes to `out`, complaints to `err`.
 /// @return `exit_ok` when nothing is odd (notes apart), `exit_problem` when something is, `exit_unable` with one sentence on
 ///         `err` and nothing on `out`
-[[nodiscard]] inline int run_topo_check(std::span<const std::string_view> args, sink out, sink err) {
+template <class = void>
+[[nodiscard]] int run_topo_check(std::span<const std::string_view> args, sink out, sink err) {
   topology_input input;
   std::vector<std::string> places;
   bool json = false, everything = false;

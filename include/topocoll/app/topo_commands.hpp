@@ -11,7 +11,8 @@
 namespace topocoll { inline namespace v0 { namespace app {
 
 /// `topocoll topo`, `topocoll topo diff` and `topocoll topo check`.
-[[nodiscard]] inline int run_topo_commands(std::span<const std::string_view> args, sink out, sink err) {
+template <class = void>
+[[nodiscard]] int run_topo_commands(std::span<const std::string_view> args, sink out, sink err) {
   if (!args.empty() && args[0] == "diff") return run_topo_diff(args.subspan(1), out, err);
   if (!args.empty() && args[0] == "check") return run_topo_check(args.subspan(1), out, err);
   return run_topo(args, out, err);

@@ -25,12 +25,14 @@ namespace topocoll { inline namespace v0 { namespace app {
 /// Runs `topocoll topo diff A B`. The answer goes to `out`, complaints to `err`.
 /// @return `exit_ok` when both are the same (notes apart), `exit_problem` when they differ, `exit_unable` with one sentence
 ///         on `err` and nothing on `out`
+template <class = void>
 [[nodiscard]] int run_topo_diff(std::span<const std::string_view> args, sink out, sink err);
 
 namespace detail {
 
 /// What sentences call the two sides: the last parts of their paths, with the words A and B where those are equal or long.
-[[nodiscard]] inline std::pair<std::string, std::string> side_names(const std::string& a, const std::string& b) {
+template <class = void>
+[[nodiscard]] std::pair<std::string, std::string> side_names(const std::string& a, const std::string& b) {
   const auto last = [](const std::string& place) { return place.substr(place.find_last_of('/') + 1); };
   const std::string x = is_description(a) ? a : last(a);
   const std::string y = is_description(b) ? b : last(b);
@@ -40,7 +42,8 @@ namespace detail {
 }
 
 /// The structured part of the answer, beside the findings.
-[[nodiscard]] inline io::json difference_json(const topo::graph& a, const topo::graph& b, const topo::difference& d) {
+template <class = void>
+[[nodiscard]] io::json difference_json(const topo::graph& a, const topo::graph& b, const topo::difference& d) {
   io::json j;
   j["hosts"] = io::json::array();
   for (const auto& [x, y] : d.hosts) j["hosts"].push_back({{"a", x}, {"b", y}});
@@ -81,7 +84,8 @@ namespace detail {
 
 }  // namespace detail
 
-inline int run_topo_diff(std::span<const std::string_view> args, sink out, sink err) {
+template <class>
+int run_topo_diff(std::span<const std::string_view> args, sink out, sink err) {
   std::string a, b, root = "/", host;
   std::vector<std::string> maps;
   bool json = false, everything = false, no_paths = false;

@@ -33,7 +33,8 @@ template <class = void>
 
 namespace detail {
 
-[[nodiscard]] inline std::string name_of_this_host() {
+template <class = void>
+[[nodiscard]] std::string name_of_this_host() {
   char name[256] = {};
   if (::gethostname(name, sizeof name - 1) != 0 || name[0] == '\0') return "localhost";
   return name;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Meeting by a function that gathers equal blocks, here among threads.
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <span>
 #include <string>
 #include <thread>
@@ -28,7 +28,7 @@ struct gather_by_threads {
     if (!parts) return std::move(parts).error();
     for (std::size_t r = 0; r < parts->size(); ++r) {
       if ((*parts)[r].size() != mine.size()) return fail(errc::bug, "blocks of different lengths");
-      std::memcpy(all.data() + r * mine.size(), (*parts)[r].data(), mine.size());
+      std::ranges::copy((*parts)[r], all.begin() + static_cast<std::ptrdiff_t>(r * mine.size()));
     }
     return {};
   }
@@ -50,9 +50,8 @@ void on_all(std::uint32_t ranks, Body body) {
   for (std::uint32_t r = 0; r < ranks; ++r) EXPECT_EQ(told[r], "") << "rank " << r;
 }
 std::vector<std::byte> bytes_of(const std::string& text) {
-  std::vector<std::byte> b(text.size());
-  std::memcpy(b.data(), text.data(), text.size());
-  return b;
+  const auto all = std::as_bytes(std::span(text));
+  return {all.begin(), all.end()};
 }
 
 TEST(lent_bootstrap, gathers_parts_of_any_length_and_none) {
@@ -125,7 +124,7 @@ TEST(lent_bootstrap, takes_two_gathers_and_a_barrier_one) {
     int* calls;
     result<void> operator()(std::span<const std::byte> mine, std::span<std::byte> all, deadline) {
       ++*calls;
-      std::memcpy(all.data(), mine.data(), mine.size());
+      std::ranges::copy(mine, all.begin());
       return {};
     }
   };

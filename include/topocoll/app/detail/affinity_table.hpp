@@ -12,14 +12,16 @@
 namespace topocoll { inline namespace v0 { namespace app { namespace detail {
 
 /// What people call a node: its name, else its key; behind the host's name when there are several.
-[[nodiscard]] inline std::string affinity_label(const topo::graph& g, node_id v, bool several) {
+template <class = void>
+[[nodiscard]] std::string affinity_label(const topo::graph& g, node_id v, bool several) {
   const topo::node& n = g.at(v);
   const std::string name = n.name.empty() ? n.key : n.name;
   return several && !n.host.empty() ? n.host + " " + name : name;
 }
 
 /// One line for each GPU, then the NICs that several GPUs share and those that none is near to.
-[[nodiscard]] inline std::string affinity_text(const topo::graph& g, const topo::affinity& a) {
+template <class = void>
+[[nodiscard]] std::string affinity_text(const topo::graph& g, const topo::affinity& a) {
   if (a.gpus.empty()) return "no GPUs\n";
   bool several = false;
   for (const topo::gpu_affinity& x : a.gpus) several = several || g.at(x.gpu).host != g.at(a.gpus[0].gpu).host;
@@ -53,7 +55,8 @@ namespace topocoll { inline namespace v0 { namespace app { namespace detail {
 }
 
 /// The same for programs; nodes by their keys.
-[[nodiscard]] inline io::json to_json(const topo::graph& g, const topo::affinity& a) {
+template <class = void>
+[[nodiscard]] io::json to_json(const topo::graph& g, const topo::affinity& a) {
   const auto keys = [&](const std::vector<node_id>& nodes) {
     io::json list = io::json::array();
     for (const node_id v : nodes) list.push_back(g.at(v).key);

@@ -28,7 +28,8 @@ struct bench_words {
   bool json = false, bound = false;
 };
 
-inline void declare(CLI::App& cli, bench_words& w) {
+template <class = void>
+void declare(CLI::App& cli, bench_words& w) {
   cli.add_option("collective", w.collective,
                  "all_reduce, all_gather, reduce_scatter, broadcast, reduce, gather or scatter")
       ->required();
@@ -71,8 +72,9 @@ struct bench_request {
   bool json = false, bound = false;
 };
 
-[[nodiscard]] inline result<bench_request> read_request(const bench_words& w, bool first_given, bool last_given,
-                                                        bool factor_given) {
+template <class = void>
+[[nodiscard]] result<bench_request> read_request(const bench_words& w, bool first_given, bool last_given,
+                                                 bool factor_given) {
   const auto bad = [](std::string what, std::string next = {}) {
     return fail(errc::invalid_argument, std::move(what), std::move(next));
   };

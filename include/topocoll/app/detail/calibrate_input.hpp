@@ -45,15 +45,17 @@ struct plain_result {
 };
 
 /// The lesser half of small sizes, else the time out of place: as in `parse_measurement_table`.
-[[nodiscard]] inline seconds time_of_halves(bytes size, std::optional<seconds> out, std::optional<seconds> in) {
+template <class = void>
+[[nodiscard]] seconds time_of_halves(bytes size, std::optional<seconds> out, std::optional<seconds> in) {
   if (!out) return in.value_or(seconds{});
   const bool half_counts = plan::band_of(size) == plan::size_band::to_64KiB;
   return half_counts && in ? std::min(*out, *in) : *out;
 }
 
 /// Adds results of one run among `ranks` ranks of the machine that was named.
-[[nodiscard]] inline result<void> add_results(const std::string& file, const std::vector<plain_result>& results,
-                                              std::uint32_t ranks, const calibrate_machine& on, calibrate_input& to) {
+template <class = void>
+[[nodiscard]] result<void> add_results(const std::string& file, const std::vector<plain_result>& results,
+                                       std::uint32_t ranks, const calibrate_machine& on, calibrate_input& to) {
   if (!on.given)
     return fail(errc::invalid_argument, file + " does not describe the machine that it was measured on",
                 "name its topology with --from or --fabric");
@@ -100,7 +102,8 @@ struct plain_result {
 
 /// What busbw over algbw says of the collective: 2(n-1)/n is an all-reduce, (n-1)/n with a sum a reduce-scatter, without one
 /// an all-gather (or an all-to-all: `--collective` tells). Empty when no line has both.
-[[nodiscard]] inline std::string collective_by_factor(const read::nccl_tests_table& t) {
+template <class = void>
+[[nodiscard]] std::string collective_by_factor(const read::nccl_tests_table& t) {
   for (auto r = t.rows.rbegin(); r != t.rows.rend(); ++r) {
     const auto& half = r->out_of_place ? r->out_of_place : r->in_place;
     if (!half || !(half->algbw > 1) || !(half->busbw > 0)) continue;
@@ -111,8 +114,9 @@ struct plain_result {
   return {};
 }
 
-[[nodiscard]] inline result<void> add_text(const std::string& file, std::string_view text, const calibrate_machine& on,
-                                           calibrate_input& to) {
+template <class = void>
+[[nodiscard]] result<void> add_text(const std::string& file, std::string_view text, const calibrate_machine& on,
+                                    calibrate_input& to) {
   const auto tables = read::parse_nccl_tests(text, file);
   if (!tables) return tables.error();
   for (const read::nccl_tests_table& t : *tables) {
@@ -132,8 +136,9 @@ struct plain_result {
 }
 
 /// JSON of nccl-tests, version 3. Runs between processes of a host (devices of "host memory") are kept apart.
-[[nodiscard]] inline result<void> add_json(const std::string& file, std::string_view text, const calibrate_machine& on,
-                                           calibrate_input& to) {
+template <class = void>
+[[nodiscard]] result<void> add_json(const std::string& file, std::string_view text, const calibrate_machine& on,
+                                    calibrate_input& to) {
   const auto j = io::parse_json(text, file);
   if (!j) return j.error();
   const io::json_place top(file);
@@ -195,8 +200,9 @@ struct plain_result {
 }
 
 /// Reads all files. Rows of a table keep the systems of the table, every other file is a system of its own.
-[[nodiscard]] inline result<calibrate_input> read_calibrate_input(const std::vector<std::string>& files,
-                                                                  const calibrate_machine& on) {
+template <class = void>
+[[nodiscard]] result<calibrate_input> read_calibrate_input(const std::vector<std::string>& files,
+                                                           const calibrate_machine& on) {
   calibrate_input all;
   for (const std::string& file : files) {
     const auto text = io::read_file(file);

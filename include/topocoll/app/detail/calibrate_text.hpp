@@ -21,7 +21,8 @@ struct named_predictions {
 };
 
 /// NCCL's own model on the same rows; 0 where it has none.
-[[nodiscard]] inline std::vector<seconds> nccl_predictions(std::span<const plan::observation> rows) {
+template <class = void>
+[[nodiscard]] std::vector<seconds> nccl_predictions(std::span<const plan::observation> rows) {
   std::vector<seconds> all;
   for (const plan::observation& o : rows) {
     const auto m = plan::nccl_machine_of(o.machine);
@@ -37,13 +38,15 @@ template <class... Values>
   const int n = std::snprintf(line, sizeof line, format, values...);
   return {line, n < 0 ? 0 : n < static_cast<int>(sizeof line) ? static_cast<std::size_t>(n) : sizeof line - 1};
 }
-[[nodiscard]] inline std::string percent(double share) {
+template <class = void>
+[[nodiscard]] std::string percent(double share) {
   return formatted(share < 0.0995 ? "%.1f %%" : "%.0f %%", 100 * share);
 }
 
 /// Errors by size.
-[[nodiscard]] inline std::string error_table(std::span<const plan::observation> rows,
-                                             std::span<const named_predictions> models) {
+template <class = void>
+[[nodiscard]] std::string error_table(std::span<const plan::observation> rows,
+                                      std::span<const named_predictions> models) {
   std::string text = "| size | rows | systems |", rule = "|---|---|---|";
   for (const named_predictions& m : models) {
     text += " " + m.name + ": median | nine in ten | median of systems | bias |";
@@ -66,7 +69,8 @@ template <class... Values>
 }
 
 /// Medians by link generation and size, of one model.
-[[nodiscard]] inline std::string link_table(const measurement_table& t, const named_predictions& model) {
+template <class = void>
+[[nodiscard]] std::string link_table(const measurement_table& t, const named_predictions& model) {
   std::vector<std::string> groups;
   for (const std::string& g : t.link_groups)
     if (!seq::contains(groups, g)) groups.push_back(g);
@@ -95,7 +99,8 @@ template <class... Values>
 }
 
 /// Medians by system and size, of one model.
-[[nodiscard]] inline std::string system_table(const measurement_table& t, const named_predictions& model) {
+template <class = void>
+[[nodiscard]] std::string system_table(const measurement_table& t, const named_predictions& model) {
   measurement_table by_system = t;
   for (std::size_t i = 0; i < t.rows.size(); ++i) by_system.link_groups[i] = t.systems[t.rows[i].system];
   std::string text = link_table(by_system, model);
@@ -108,7 +113,8 @@ template <class... Values>
 }
 
 /// The constants of a fit.
-[[nodiscard]] inline std::string constant_table(const plan::calibration& c) {
+template <class = void>
+[[nodiscard]] std::string constant_table(const plan::calibration& c) {
   std::string text = "| constant | value | unit | started at | spread | rows | |\n|---|---|---|---|---|---|---|\n";
   for (const plan::fitted_parameter& p : c.parameters) {
     const plan::parameter_fact& fact = plan::fact_of(p.what);
@@ -123,7 +129,8 @@ template <class... Values>
 }
 
 /// A line for each row: what was measured, what was predicted. Apart from the constants, as a table with tabs.
-[[nodiscard]] inline std::string residual_table(const measurement_table& t, const plan::model_constants& k) {
+template <class = void>
+[[nodiscard]] std::string residual_table(const measurement_table& t, const plan::model_constants& k) {
   std::string text = "system\tlinks\tcollective\tranks\tbytes\tmeasured_us\tpredicted_us\tratio\talgorithm\tprotocol\n";
   for (std::size_t i = 0; i < t.rows.size(); ++i) {
     const plan::observation& o = t.rows[i];

@@ -44,8 +44,9 @@ template <class Make>
 }
 
 /// The text of --format msccl-xml, read back and proved.
-[[nodiscard]] inline result<std::string> msccl_answer(const export_options& o, export_subject& subject,
-                                                      export_report& report) {
+template <class = void>
+[[nodiscard]] result<std::string> msccl_answer(const export_options& o, export_subject& subject,
+                                               export_report& report) {
   if (o.reader != "executor" && o.reader != "fork")
     return fail(errc::invalid_argument, "'" + o.reader + "' does not read MSCCL's XML",
                 "take executor (msccl-executor-nccl and RCCL) or fork (Microsoft's msccl)");
@@ -80,8 +81,9 @@ template <class Make>
   return text;
 }
 
-[[nodiscard]] inline result<std::string> mscclpp_answer(const export_options& o, export_subject& subject,
-                                                        export_report& report) {
+template <class = void>
+[[nodiscard]] result<std::string> mscclpp_answer(const export_options& o, export_subject& subject,
+                                                 export_report& report) {
   const auto smallest = size_or_none(o.smallest), largest = size_or_none(o.largest);
   if (!smallest) return smallest.error();
   if (!largest) return largest.error();
@@ -129,7 +131,8 @@ template <class Make>
   return text;
 }
 
-[[nodiscard]] inline result<nccl_graph_file> graphs_for(const export_options& o, const export_subject& subject) {
+template <class = void>
+[[nodiscard]] result<nccl_graph_file> graphs_for(const export_options& o, const export_subject& subject) {
   nccl_graph_options options;
   options.host = o.node;
   options.between_nodes = !o.one_node;
@@ -140,8 +143,9 @@ template <class Make>
                           : nccl_graphs_of(*subject.graph, options);
 }
 
-[[nodiscard]] inline result<std::string> graph_answer(const export_options& o, const export_subject& subject,
-                                                      export_report& report) {
+template <class = void>
+[[nodiscard]] result<std::string> graph_answer(const export_options& o, const export_subject& subject,
+                                               export_report& report) {
   const auto made = graphs_for(o, subject);
   if (!made) return made.error();
   std::string text = to_nccl_graph_xml(*made);
@@ -161,7 +165,8 @@ template <class Make>
 }
 
 /// Cheapest of the plans that NCCL has something like, by size.
-[[nodiscard]] inline result<std::vector<plan::selection>> nccl_map(const export_options& o, const plan::problem& p) {
+template <class = void>
+[[nodiscard]] result<std::vector<plan::selection>> nccl_map(const export_options& o, const plan::problem& p) {
   const auto sizes = sizes_of(o.sizes);
   if (!sizes) return sizes.error();
   if (p.rank_count() < 2) return fail(errc::invalid_argument, "there is nothing to choose for one rank");
@@ -175,8 +180,9 @@ template <class Make>
                           plan::ring{.order = plan::ring_order::hardware}, plan::binary_tree{});
 }
 
-[[nodiscard]] inline result<std::string> tuner_answer(const export_options& o, const export_subject& subject,
-                                                      export_report& report) {
+template <class = void>
+[[nodiscard]] result<std::string> tuner_answer(const export_options& o, const export_subject& subject,
+                                               export_report& report) {
   const auto map = nccl_map(o, subject.problem);
   if (!map) return map.error();
   const auto at = plan::levels_of(subject.problem);
@@ -235,8 +241,9 @@ template <class Make>
   return text;
 }
 
-[[nodiscard]] inline result<std::string> environment_answer(const export_options& o, const export_subject& subject,
-                                                            export_report& report) {
+template <class = void>
+[[nodiscard]] result<std::string> environment_answer(const export_options& o, const export_subject& subject,
+                                                     export_report& report) {
   nccl_environment_options options;
   options.host = o.node;
   options.graph_file = o.graph_file;
@@ -267,7 +274,8 @@ template <class Make>
               "take export, env, mpirun or config");
 }
 
-[[nodiscard]] inline result<std::string> export_answer(const export_options& o, export_report& report) {
+template <class = void>
+[[nodiscard]] result<std::string> export_answer(const export_options& o, export_report& report) {
   const bool nccl = o.format == "nccl-graph" || o.format == "nccl-env" || o.format == "tuner-csv";
   const bool steps = o.format == "msccl-xml" || o.format == "mscclpp-json";
   if (!nccl && !steps)

@@ -47,7 +47,8 @@ struct export_subject {
 };
 
 /// Plans beside the cheapest: those of other planners, and all with fewer slices, which take fewer thread blocks.
-[[nodiscard]] inline std::vector<export_subject::priced> others_of(const plan::choice& made) {
+template <class = void>
+[[nodiscard]] std::vector<export_subject::priced> others_of(const plan::choice& made) {
   std::vector<export_subject::priced> others;
   for (const plan::candidate& c : made.candidates) {
     if (!c.plan || !c.price || c.why_not) continue;
@@ -72,15 +73,17 @@ struct export_report {
   std::vector<finding> findings;
 };
 
-[[nodiscard]] inline result<collective_kind> collective_named(const std::string& word) {
+template <class = void>
+[[nodiscard]] result<collective_kind> collective_named(const std::string& word) {
   if (const auto kind = parse_collective(word)) return *kind;
   return fail(errc::invalid_argument, "'" + word + "' is not a collective",
               "take one of all_reduce, all_gather, reduce_scatter, broadcast, reduce, all_to_all, gather, scatter");
 }
 
 /// Reads the topology and, if it is asked for, the plan, or chooses one.
-[[nodiscard]] inline result<void> gather_subject(const export_options& o, bool wants_graph, bool wants_plan,
-                                                 export_subject& subject) {
+template <class = void>
+[[nodiscard]] result<void> gather_subject(const export_options& o, bool wants_graph, bool wants_plan,
+                                          export_subject& subject) {
   const bool named = !o.input.from.empty() || !o.input.fabric.empty();
   if (wants_graph || named || o.plan.empty()) {
     auto g = read_topology(o.input);
@@ -132,7 +135,8 @@ struct export_report {
   return {};
 }
 
-[[nodiscard]] inline std::string told(const std::vector<finding>& findings) {
+template <class = void>
+[[nodiscard]] std::string told(const std::vector<finding>& findings) {
   std::string text;
   for (const finding& f : findings)
     text += "topocoll: " + (f.where.empty() ? std::string() : f.where + ": ") + f.what +
@@ -141,8 +145,8 @@ struct export_report {
   return text;
 }
 
-[[nodiscard]] inline std::string export_json(const export_options& o, const std::string& text,
-                                             const export_report& report) {
+template <class = void>
+[[nodiscard]] std::string export_json(const export_options& o, const std::string& text, const export_report& report) {
   io::json findings = io::json::array();
   for (const finding& f : report.findings)
     findings.push_back({{"level", to_string(f.level)}, {"where", f.where}, {"what", f.what}, {"evidence", f.evidence}});
@@ -155,7 +159,8 @@ struct export_report {
   return io::to_text(answer);
 }
 
-[[nodiscard]] inline result<bytes> size_or_none(const std::string& word) {
+template <class = void>
+[[nodiscard]] result<bytes> size_or_none(const std::string& word) {
   return word.empty() ? result<bytes>(bytes{}) : parse_bytes(word);
 }
 

@@ -19,15 +19,17 @@
 namespace topocoll { inline namespace v0 { namespace app { namespace detail {
 
 /// True for a description that begins with a known model; a file of that name wins.
-[[nodiscard]] inline bool is_description(const std::string& place) {
+template <class = void>
+[[nodiscard]] bool is_description(const std::string& place) {
   struct ::stat about {};
   return find_model(std::string_view(place).substr(0, place.find(':'))) != nullptr &&
          ::stat(place.c_str(), &about) != 0;
 }
 
 /// A topology named by one word: "live", a description, else a file or a directory.
-[[nodiscard]] inline result<topo::graph> read_place(const std::string& place, const std::string& root,
-                                                    const std::string& host) {
+template <class = void>
+[[nodiscard]] result<topo::graph> read_place(const std::string& place, const std::string& root,
+                                             const std::string& host) {
   topology_input input;
   input.root = root;
   input.host = host;
@@ -61,8 +63,8 @@ struct severity_counts {
 
 /// The worst first, those of one severity in their order.
 /// @param most  how many of each severity; what is beyond is counted
-[[nodiscard]] inline std::string findings_text(std::string_view sentence, std::span<const finding> all,
-                                               std::size_t most) {
+template <class = void>
+[[nodiscard]] std::string findings_text(std::string_view sentence, std::span<const finding> all, std::size_t most) {
   std::string text = std::string(sentence) + '\n';
   for (const severity level : {severity::fault, severity::warning, severity::note}) {
     std::size_t n = 0;
@@ -81,8 +83,9 @@ struct severity_counts {
 }
 
 /// The fields that all answers of the schema share.
-[[nodiscard]] inline io::json findings_json(std::string_view command, std::string_view outcome,
-                                            std::string_view sentence, std::span<const finding> all) {
+template <class = void>
+[[nodiscard]] io::json findings_json(std::string_view command, std::string_view outcome, std::string_view sentence,
+                                     std::span<const finding> all) {
   io::json j;
   j["schema"] = "topocoll.findings/1";
   j["topocoll_version"] = std::string(version_text);

@@ -21,7 +21,8 @@
 namespace topocoll { inline namespace v0 { namespace app { namespace detail {
 
 /// "pass", "warn" or "fail": by the worst of the findings.
-[[nodiscard]] inline const char* verdict_of(std::span<const finding> all) {
+template <class = void>
+[[nodiscard]] const char* verdict_of(std::span<const finding> all) {
   severity worst = severity::note;
   for (const finding& f : all) worst = std::max(worst, f.level);
   constexpr const char* words[] = {"pass", "warn", "fail"};
@@ -35,7 +36,8 @@ struct gpu_links {
   std::optional<bytes_per_second> now, best;  ///< what they run at and what they could; empty unless all of them tell
 };
 
-[[nodiscard]] inline gpu_links links_of_gpu(const topo::graph& g, node_id gpu) {
+template <class = void>
+[[nodiscard]] gpu_links links_of_gpu(const topo::graph& g, node_id gpu) {
   gpu_links all;
   bool first = true;
   for (const link_id e : g.out_links(gpu)) {
@@ -56,8 +58,9 @@ struct gpu_links {
 }
 
 /// Links between `a` and `b`: direct ones, else what both have to one plane; empty when nothing joins them.
-[[nodiscard]] inline std::optional<std::uint32_t> links_between(node_id b, const gpu_links& of_a, const gpu_links& of_b,
-                                                                const topo::graph& g) {
+template <class = void>
+[[nodiscard]] std::optional<std::uint32_t> links_between(node_id b, const gpu_links& of_a, const gpu_links& of_b,
+                                                         const topo::graph& g) {
   if (const auto direct = of_a.to.find(b.value); direct != of_a.to.end()) return direct->second;
   for (const auto& [end, lanes] : of_a.to)
     if (const auto same = of_b.to.find(end);
@@ -67,8 +70,9 @@ struct gpu_links {
 }
 
 /// Whether a GPU without links is of a model of which another GPU has some.
-[[nodiscard]] inline bool lost_all(const topo::graph& g, const std::vector<node_id>& gpus,
-                                   const std::vector<gpu_links>& links, std::size_t i) {
+template <class = void>
+[[nodiscard]] bool lost_all(const topo::graph& g, const std::vector<node_id>& gpus, const std::vector<gpu_links>& links,
+                            std::size_t i) {
   const auto model = [&](std::size_t k) {
     for (const auto& [name, value] : g.at(gpus[k]).facts)
       if (name == "model") return value;
@@ -81,7 +85,8 @@ struct gpu_links {
 }
 
 /// One entry for each host with such links (docs/formats/topology.md). Cost: O(GPUs^2 of a host) for each.
-[[nodiscard]] inline io::json gpu_links_json(const topo::graph& g) {
+template <class = void>
+[[nodiscard]] io::json gpu_links_json(const topo::graph& g) {
   io::json hosts = io::json::array();
   for (const topo::group& host : topo::hosts(g)) {
     std::vector<node_id> gpus;

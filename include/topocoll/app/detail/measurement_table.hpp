@@ -57,7 +57,8 @@ class table_line {
   std::vector<std::string_view> fields_;
 };
 
-[[nodiscard]] inline std::vector<std::string_view> cut_at(std::string_view text, char mark) {
+template <class = void>
+[[nodiscard]] std::vector<std::string_view> cut_at(std::string_view text, char mark) {
   std::vector<std::string_view> parts;
   while (true) {
     const std::size_t at = text.find(mark);
@@ -68,7 +69,8 @@ class table_line {
 }
 
 /// The number right after a word, as in "NVLink4" or "NVL72"; empty when there is none.
-[[nodiscard]] inline std::optional<std::uint32_t> number_after(std::string_view text, std::string_view word) {
+template <class = void>
+[[nodiscard]] std::optional<std::uint32_t> number_after(std::string_view text, std::string_view word) {
   for (std::size_t at = text.find(word); at != std::string_view::npos; at = text.find(word, at + 1)) {
     std::uint32_t value = 0;
     const char* first = text.data() + at + word.size();
@@ -78,7 +80,8 @@ class table_line {
   return std::nullopt;
 }
 /// The number right before a word, as in "2 racks".
-[[nodiscard]] inline std::optional<std::uint32_t> number_before(std::string_view text, std::string_view word) {
+template <class = void>
+[[nodiscard]] std::optional<std::uint32_t> number_before(std::string_view text, std::string_view word) {
   const std::size_t at = text.find(word);
   if (at == std::string_view::npos) return std::nullopt;
   std::size_t first = at;
@@ -89,7 +92,8 @@ class table_line {
   return value;
 }
 /// The first product in a text, "18x50" in "NVLink5 18x50"; empty when there is none.
-[[nodiscard]] inline std::optional<double> product_in(std::string_view text) {
+template <class = void>
+[[nodiscard]] std::optional<double> product_in(std::string_view text) {
   for (std::size_t x = text.find('x'); x != std::string_view::npos; x = text.find('x', x + 1)) {
     std::size_t first = x;
     while (first > 0 && text[first - 1] >= '0' && text[first - 1] <= '9') --first;
@@ -104,7 +108,8 @@ class table_line {
 }
 
 /// GPUs of a domain, and how they are joined.
-inline void read_links(const table_line& l, std::uint32_t nodes, plan::machine_summary& m) {
+template <class = void>
+void read_links(const table_line& l, std::uint32_t nodes, plan::machine_summary& m) {
   using plan::gpu_fabric;
   const std::string_view link = l.text("intra_link");
   const auto gpus_per_node = static_cast<std::uint32_t>(l.number("gpus_per_node").value_or(1));
@@ -162,7 +167,8 @@ inline void read_links(const table_line& l, std::uint32_t nodes, plan::machine_s
 }
 
 /// NICs of a domain that its ranks can use.
-inline void read_network(const table_line& l, plan::machine_summary& m) {
+template <class = void>
+void read_network(const table_line& l, plan::machine_summary& m) {
   using plan::network_kind;
   if (m.domains < 2) return;
   const std::string_view kind = l.text("nic_kind"), notes = l.text("fabric_notes");
@@ -202,7 +208,8 @@ inline void read_network(const table_line& l, plan::machine_summary& m) {
 }
 
 /// What the library was told to do, where the line says.
-inline void read_run(const table_line& l, plan::run_conditions& run) {
+template <class = void>
+void read_run(const table_line& l, plan::run_conditions& run) {
   using plan::library_algorithm;
   const std::string_view algorithm = l.text("algo");
   const auto starts = [&](std::string_view word) { return algorithm.substr(0, word.size()) == word; };
@@ -219,7 +226,8 @@ inline void read_run(const table_line& l, plan::run_conditions& run) {
 }
 
 /// "NVLink4, InfiniBand": what a line was measured on, for tables of errors.
-[[nodiscard]] inline std::string link_group_of(const plan::machine_summary& m) {
+template <class = void>
+[[nodiscard]] std::string link_group_of(const plan::machine_summary& m) {
   using plan::gpu_fabric;
   using plan::network_kind;
   std::string name;
@@ -244,14 +252,16 @@ inline void read_run(const table_line& l, plan::run_conditions& run) {
 }
 
 /// True for the first line of such a table.
-[[nodiscard]] inline bool looks_like_measurement_table(std::string_view text) {
+template <class = void>
+[[nodiscard]] bool looks_like_measurement_table(std::string_view text) {
   return text.substr(0, 10) == "system_id\t" &&
          text.substr(0, text.find('\n')).find("\tbytes\t") != std::string_view::npos;
 }
 
 /// Reads the healthy all-reduce, all-gather and reduce-scatter lines of a table.
 /// @return `malformed_input` when a column is missing or a line has no ranks
-[[nodiscard]] inline result<measurement_table> parse_measurement_table(std::string_view text, std::string_view file) {
+template <class = void>
+[[nodiscard]] result<measurement_table> parse_measurement_table(std::string_view text, std::string_view file) {
   measurement_table t;
   std::vector<std::string_view> names;
   std::size_t number = 0;

@@ -37,7 +37,8 @@ inline constexpr std::size_t most_devices_in_full = 64;
 inline constexpr std::size_t most_pairs = 1'000'000;
 
 /// GPUs, then NICs, then memories; each by its host and index.
-[[nodiscard]] inline std::vector<node_id> devices_of(const topo::graph& g) {
+template <class = void>
+[[nodiscard]] std::vector<node_id> devices_of(const topo::graph& g) {
   std::vector<node_id> all;
   for (const topo::node_kind kind : {topo::node_kind::gpu, topo::node_kind::nic, topo::node_kind::host_memory})
     for (const node_id v : g.all(kind)) all.push_back(v);
@@ -53,8 +54,9 @@ inline constexpr std::size_t most_pairs = 1'000'000;
 }
 
 /// Every pair once; both ways only where they differ.
-[[nodiscard]] inline path_table all_pairs(const topo::graph& g, const std::vector<node_id>& devices,
-                                          topo::route_options options) {
+template <class = void>
+[[nodiscard]] path_table all_pairs(const topo::graph& g, const std::vector<node_id>& devices,
+                                   topo::route_options options) {
   path_table table;
   std::vector<topo::routes> from;
   for (const node_id v : devices) from.emplace_back(g, v, options);
@@ -82,8 +84,9 @@ struct row_kind {
 };
 
 /// One row for each kind of pair, from some devices to all.
-[[nodiscard]] inline path_table alike_pairs(const topo::graph& g, const std::vector<node_id>& devices,
-                                            topo::route_options options) {
+template <class = void>
+[[nodiscard]] path_table alike_pairs(const topo::graph& g, const std::vector<node_id>& devices,
+                                     topo::route_options options) {
   path_table table;
   table.grouped = true;
   const std::size_t most_sources = std::max<std::size_t>(1, most_pairs / std::max<std::size_t>(1, devices.size()));
@@ -152,14 +155,16 @@ struct row_kind {
 }
 
 /// Expected rates of a graph: all pairs of a single host of ordinary size, kinds of pairs otherwise.
-[[nodiscard]] inline path_table paths_of(const topo::graph& g, topo::route_options options) {
+template <class = void>
+[[nodiscard]] path_table paths_of(const topo::graph& g, topo::route_options options) {
   const std::vector<node_id> devices = devices_of(g);
   return devices.size() <= most_devices_in_full && !topo::has_several_hosts(g) ? all_pairs(g, devices, options)
                                                                                : alike_pairs(g, devices, options);
 }
 
 /// Columns aligned, the last one free.
-[[nodiscard]] inline std::string to_text(const topo::graph& g, const path_table& table) {
+template <class = void>
+[[nodiscard]] std::string to_text(const topo::graph& g, const path_table& table) {
   const bool several = topo::has_several_hosts(g);
   std::vector<std::vector<std::string>> cells;
   std::vector<std::string> doubts;  // said once below the table
@@ -205,7 +210,8 @@ struct row_kind {
 }
 
 /// The rows for the field "paths" of a topology document.
-[[nodiscard]] inline io::json to_json(const topo::graph& g, const path_table& table) {
+template <class = void>
+[[nodiscard]] io::json to_json(const topo::graph& g, const path_table& table) {
   io::json rows = io::json::array();
   for (const path_row& row : table.rows) {
     const topo::path_rate& e = row.expected;

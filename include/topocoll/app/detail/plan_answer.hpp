@@ -30,7 +30,8 @@ struct plan_file {
   std::string path, text;
 };
 /// Writes all or says which one could not be written.
-[[nodiscard]] inline result<void> write_all(const std::vector<plan_file>& files) {
+template <class = void>
+[[nodiscard]] result<void> write_all(const std::vector<plan_file>& files) {
   for (const plan_file& f : files)
     if (const auto written = io::write_file(f.path, f.text); !written) return written.error();
   return {};
@@ -42,7 +43,8 @@ struct plan_reply {
 };
 
 /// Everything of the command that can fail for a reason other than that an option is unknown.
-[[nodiscard]] inline result<plan_reply> plan_answer(const plan_options& o) {
+template <class = void>
+[[nodiscard]] result<plan_reply> plan_answer(const plan_options& o) {
   std::optional<size_span> sizes;
   if (!o.sizes.empty()) {
     const auto wished = sizes_of(o.sizes);

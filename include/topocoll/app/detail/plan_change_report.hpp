@@ -73,7 +73,8 @@ template <plan::CostModel M>
 }
 
 /// "keep the plan of old.json: …", one sentence.
-[[nodiscard]] inline std::string advice_of(const plan_change_report& r, const plan::problem& p) {
+template <class = void>
+[[nodiscard]] std::string advice_of(const plan_change_report& r, const plan::problem& p) {
   using plan::detail::percent;
   const plan::plan_change& c = r.change;
   std::string text = std::string(r.replaces() ? "replace" : "keep") + " the plan of " + r.file + ": ";
@@ -88,8 +89,8 @@ template <plan::CostModel M>
 }
 
 /// As text of a few lines.
-[[nodiscard]] inline std::string to_text(const plan_change_report& r, const plan::problem& p,
-                                         const plan::choice& made) {
+template <class = void>
+[[nodiscard]] std::string to_text(const plan_change_report& r, const plan::problem& p, const plan::choice& made) {
   using plan::detail::about;
   using plan::detail::plural;
   constexpr std::size_t shown = 8;  // ways and links; the JSON has twice as many
@@ -156,7 +157,8 @@ template <plan::CostModel M>
 }
 
 /// The member `previous` of the answer.
-[[nodiscard]] inline io::json to_json_value(const plan_change_report& r, const plan::problem& p) {
+template <class = void>
+[[nodiscard]] io::json to_json_value(const plan_change_report& r, const plan::problem& p) {
   io::json o{{"file", r.file},
              {"name", r.name()},
              {"slices", r.before.slices},

@@ -40,7 +40,8 @@ struct size_span {
   bytes first{}, last{};
 };
 /// "1K:1G", "64M": the sizes that a word names.
-[[nodiscard]] inline result<size_span> sizes_of(const std::string& word) {
+template <class = void>
+[[nodiscard]] result<size_span> sizes_of(const std::string& word) {
   const auto colon = word.find(':');
   const auto first = parse_bytes(word.substr(0, colon));
   if (!first) return first.error();
@@ -53,7 +54,8 @@ struct size_span {
 }
 
 /// "1,2,0,5", "@FILE" with one number a line: the weights of the ranks. Blanks around numbers and empty lines do not count.
-[[nodiscard]] inline result<std::vector<std::uint64_t>> shares_of(const std::string& word) {
+template <class = void>
+[[nodiscard]] result<std::vector<std::uint64_t>> shares_of(const std::string& word) {
   const bool in_file = word.starts_with('@');
   std::string text = word;
   if (in_file) {
@@ -93,7 +95,8 @@ struct plan_prices {
   plan::alpha_beta links;
   plan::model_constants library{};
 };
-[[nodiscard]] inline result<plan_prices> prices_of(const std::string& file, bool on_gpus) {
+template <class = void>
+[[nodiscard]] result<plan_prices> prices_of(const std::string& file, bool on_gpus) {
   if (file.empty()) return plan_prices{on_gpus ? plan::alpha_beta{} : plan::alpha_beta::host()};
   const auto text = io::read_file(file);
   if (!text) return text.error();
@@ -114,7 +117,8 @@ struct plan_prices {
 
 /// What is to be planned, as far as it is known before the topology is read.
 /// @return `invalid_argument` for words that mean nothing; as `shares_of`
-[[nodiscard]] inline result<plan::problem> problem_of(const plan_options& o) {
+template <class = void>
+[[nodiscard]] result<plan::problem> problem_of(const plan_options& o) {
   plan::problem p;
   const auto collective = parse_collective(o.collective);
   if (!collective)
@@ -134,7 +138,8 @@ struct plan_prices {
 
 /// Puts the ranks of a problem on a topology.
 /// @return as `place_ranks`; `invalid_argument` for a root or for shares that do not fit the ranks
-[[nodiscard]] inline result<void> place(plan::problem& p, const rank_placement& wish, const topo::graph& g) {
+template <class = void>
+[[nodiscard]] result<void> place(plan::problem& p, const rank_placement& wish, const topo::graph& g) {
   p.graph = &g;
   auto ranks = place_ranks(g, wish);
   if (!ranks) return std::move(ranks).error();
@@ -155,7 +160,8 @@ struct previous_plan {
 
 /// Reads a plan that was made for this problem earlier.
 /// @return as `plan::schedule_from_json`; `mismatch` when it is of another collective, number of ranks or root
-[[nodiscard]] inline result<previous_plan> read_previous(const std::string& file, const plan::problem& p) {
+template <class = void>
+[[nodiscard]] result<previous_plan> read_previous(const std::string& file, const plan::problem& p) {
   const auto text = io::read_file(file);
   if (!text) return text.error();
   const auto document = io::parse_json(*text, file);
