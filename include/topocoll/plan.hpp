@@ -21,6 +21,7 @@
 #include <topocoll/plan/synth/bruck.hpp>
 #include <topocoll/plan/synth/direct.hpp>
 #include <topocoll/plan/synth/hierarchical.hpp>
+#include <topocoll/plan/synth/in_switch.hpp>
 #include <topocoll/plan/synth/pat.hpp>
 #include <topocoll/plan/synth/recursive.hpp>
 #include <topocoll/plan/synth/ring.hpp>

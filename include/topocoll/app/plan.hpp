@@ -56,6 +56,10 @@ template <class = void>
   cli.add_option("--algorithm", o.algorithm,
                  "take this planner's plan, whatever it costs: hierarchical, ring, ring-hardware, tree, …")
       ->type_name("NAME");
+  cli.add_flag(
+      "--nvls", o.nvls,
+      "NVSwitches may add up and multiply data: more plans, and the bound that holds for them; run by libraries "
+      "that use multicast of NVSwitches, by others as the algorithm direct");
   cli.add_flag("--pareto", o.pareto,
                "the plans that are the cheapest for some size, with latency, busbw, sizes and rounds; "
                "no explanation unless --explain or --brief asks for it");

@@ -16,15 +16,8 @@
 
 namespace topocoll { inline namespace v0 { namespace plan {
 
-/// Which switches may reduce and multicast what passes through them.
-enum class in_network : std::uint8_t {
-  nothing,     ///< none: sums are made in ranks
-  nvswitches,  ///< NVSwitches, for the ranks that are linked to them (NVLS)
-  switches     ///< all switches (SHARP)
-};
-
 /// A lower bound on the time of a collective with its certificate. It holds for every plan that moves whole elements and
-/// reduces them in ranks, or in those switches that `bound_options::reduces` names.
+/// reduces them in ranks, or in those switches that `problem::reduces` or `bound_options::reduces` name.
 struct bound {
   seconds time{};  ///< what no plan can beat: launch + max(latency_time, bandwidth_time + a crossing of the cut)
   seconds bandwidth_time{};  ///< bytes that must cross the cut, by its capacity
@@ -61,7 +54,7 @@ struct bound_options {
   /// Steps of the search for the worst cut or family, some ten nanoseconds each. When they are used up, the bound is the
   /// worst that was found by then, and `method` says so. 0: only the levels of the graph are looked at.
   std::uint64_t effort = 100'000'000;
-  in_network reduces = in_network::nothing;
+  in_network reduces = in_network::nothing;  ///< besides those that `problem::reduces` allows
   /// all_gather and gather: what each rank contributes; reduce_scatter and scatter: what each ends up with. One number per
   /// rank, in any unit (they are shares of the problem's size), not all 0. Empty: `problem::shares`. Borrowed.
   std::span<const std::uint64_t> shares{};

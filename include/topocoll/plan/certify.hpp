@@ -47,7 +47,7 @@ template <class = void>
 ///
 /// Routes are those of `simulate`: split evenly over equal ways, or the ways of the plan's trees. Claims that cannot be
 /// exact are left out: the bound when its capacities are no small fractions, ranks share a node or shards differ, loads
-/// when a split has a denominator above a million, the gap when either is missing.
+/// when a split has a denominator above a million or switches add up, the gap when either is missing.
 /// @return `unavailable` when there is no way between two ranks; as `lower`
 /// Cost: O(operations of all ranks + routes).
 template <CostModel M>
@@ -79,8 +79,10 @@ template <CostModel M>
   detail::lowered_programs<> programs(plan);
   detail::number_map known, known_ways;
   std::vector<rational> load(g.link_count());
-  bool exact = true;
-  for (std::uint32_t r = 0; r < plan.ranks; ++r) {
+  // What switches do is not what the programs send: loads of such plans are not claimed.
+  const bool switched = seq::any_of(plan.stages, [](const stage& st) { return st.how == algorithm::in_switch; });
+  bool exact = !switched;
+  for (std::uint32_t r = 0; !switched && r < plan.ranks; ++r) {
     const auto given = programs.at(r);
     if (!given) return given.error();
     for (const step& st : (*given)->steps)

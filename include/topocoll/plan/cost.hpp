@@ -62,6 +62,18 @@ constexpr void require_cost_model() {
   static_assert(CostModel<M>);
 }
 
+/// What a cost model may say of switches that add up and multiply what passes them. Without it they do so at the rate of
+/// their links and at once.
+///
+/// Laws: `rate_in_switch` is positive where `rate` is, and never above it; `switch_start` is linear in the members.
+template <class M>
+concept SwitchPrices = requires(const M& m, const topo::link& l, bool sums, std::uint32_t members) {
+  {
+    m.rate_in_switch(l, sums)
+    } -> std::same_as<bytes_per_second>;                 // payload of a link when its switch adds, or multiplies
+  { m.switch_start(members) } -> std::same_as<seconds>;  // each time such a switch serves a group
+};
+
 /// Price of one kind of link.
 struct link_price {
   seconds latency{};      ///< paid by every message for crossing one such link
@@ -86,6 +98,12 @@ struct alpha_beta {
   /// messages of many ranks that share a NIC meet it before its bandwidth: 50 GB/s are 250 bytes a message.
   seconds message_time{1 / 200e6};
   seconds launch_time{fact_of(model_parameter::launch).value * 1e-6};
+  /// What links to NVSwitches that add up or multiply (NVLS) carry of their line rate; what switches of generation 5 add up.
+  double switch_efficiency = fact_of(model_parameter::nvls_link).value;
+  double switch5_sums = fact_of(model_parameter::nvls5_switch).value;
+  /// The library model books the start of an all_reduce, half for either way.
+  seconds switch_start_time{fact_of(model_parameter::nvls_start).value * 0.5e-6};
+  seconds switch_member_time{fact_of(model_parameter::nvls_per_gpu).value * 0.5e-6};
   /// A GPU reads two operands and writes one: a third of 3.35 TB/s, the memory rate of an H100. Reduction overlaps transfer.
   bytes_per_second reduce_rate{1.1e12};
 
@@ -128,6 +146,10 @@ struct alpha_beta {
     m.kinds = kinds_of(k);
     m.nvlink_efficiency = nvlink_of(k);
     m.launch_time = {k[model_parameter::launch] * 1e-6};
+    m.switch_efficiency = k[model_parameter::nvls_link];
+    m.switch5_sums = k[model_parameter::nvls5_switch];
+    m.switch_start_time = {k[model_parameter::nvls_start] * 0.5e-6};
+    m.switch_member_time = {k[model_parameter::nvls_per_gpu] * 0.5e-6};
     return m;
   }
   /// The same prices with the overheads of one of NCCL's protocols: LL moves flags with every word, LL128 waits longer for
@@ -151,6 +173,18 @@ struct alpha_beta {
          {topo::link_kind::infiniband, topo::link_kind::ethernet, topo::link_kind::internal})
       apply(kind, net_share, net_hop);
     return m;
+  }
+
+  /// Payload of a link whose NVSwitch adds up (`sums`) or multiplies what passes. Of generation 5 the switches add up less
+  /// than the links carry.
+  [[nodiscard]] bytes_per_second rate_in_switch(const topo::link& l, bool sums) const {
+    const double share =
+        sums && l.generation >= 5 && switch5_sums < switch_efficiency ? switch5_sums : switch_efficiency;
+    const double plain = efficiency(l);
+    return share < plain ? rate(l) * (share / plain) : rate(l);
+  }
+  [[nodiscard]] seconds switch_start(std::uint32_t members) const {
+    return switch_start_time + static_cast<double>(members) * switch_member_time;
   }
 
   [[nodiscard]] constexpr const link_price& price(topo::link_kind k) const {
@@ -202,6 +236,8 @@ struct alpha_beta {
     m.post_time = {};
     m.message_time = {};
     m.launch_time = {};
+    m.switch_efficiency = m.switch5_sums = 1;
+    m.switch_start_time = m.switch_member_time = {};
     m.reduce_rate = {1e300};
     return m;
   }

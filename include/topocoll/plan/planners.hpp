@@ -7,6 +7,7 @@
 #include <topocoll/plan/synth/bruck.hpp>
 #include <topocoll/plan/synth/direct.hpp>
 #include <topocoll/plan/synth/hierarchical.hpp>
+#include <topocoll/plan/synth/in_switch.hpp>
 #include <topocoll/plan/synth/packed.hpp>
 #include <topocoll/plan/synth/pat.hpp>
 #include <topocoll/plan/synth/recursive.hpp>
@@ -20,7 +21,9 @@ namespace topocoll { inline namespace v0 { namespace plan {
 template <class Use>
 decltype(auto) with_default_planners(Use use) {
   using a = algorithm;
-  return use(hierarchical{}, hierarchical{.in_box = a::direct, .on_rail = a::direct, .across = a::direct},
+  return use(in_switch{}, hierarchical{.in_box = a::in_switch},
+             hierarchical{.in_box = a::in_switch, .on_rail = a::recursive, .across = a::recursive}, hierarchical{},
+             hierarchical{.in_box = a::direct, .on_rail = a::direct, .across = a::direct},
              hierarchical{.in_box = a::direct, .on_rail = a::recursive, .across = a::recursive},
              hierarchical{.in_box = a::ring, .on_rail = a::recursive, .across = a::recursive},
              hierarchical{.in_box = a::ring, .on_rail = a::ring, .across = a::ring},

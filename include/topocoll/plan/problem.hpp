@@ -16,6 +16,13 @@
 
 namespace topocoll { inline namespace v0 { namespace plan {
 
+/// Which switches may reduce and multicast what passes through them.
+enum class in_network : std::uint8_t {
+  nothing,     ///< none: sums are made in ranks
+  nvswitches,  ///< NVSwitches, for the ranks that are linked to them (NVLS)
+  switches     ///< all switches (SHARP)
+};
+
 /// One collective among given ranks on a given machine.
 struct problem {
   const topo::graph* graph = nullptr;  ///< borrowed; without it only algorithms that look at no wires apply
@@ -29,6 +36,8 @@ struct problem {
   /// all_gather, reduce_scatter, gather and scatter. Plans work for shards of any size; shares decide what they cost, which
   /// is best, and how planners that look at rates divide the work.
   std::vector<std::uint64_t> shares{};
+  /// Switches that plans may leave sums and copies to. It changes what is the best plan, and the bound on all of them.
+  in_network reduces = in_network::nothing;
 
   [[nodiscard]] std::uint32_t rank_count() const { return static_cast<std::uint32_t>(ranks.size()); }
 };
@@ -54,7 +63,8 @@ template <class = void>
 /// Laws that the compiler cannot check: `synthesize` is a pure function of the problem, so every rank gets the same
 /// answer; the answer passes `verify` and has the collective, the ranks and the root of the problem; a problem that the
 /// planner has no answer for is `unsupported`, with the reason. `name` is stable and short: it appears in tables and files.
-/// A planner whose answer does not depend on the size may say so with a member `static constexpr bool any_size = true`.
+/// A planner whose answer does not depend on the size may say so with a member `static constexpr bool any_size = true`; one
+/// that leaves work to switches with `bool needs_switches() const`: it is asked only where the problem allows that.
 template <class P>
 concept Synthesizer = requires(const P& p, const problem& q) {
   { p.name() } -> std::convertible_to<std::string_view>;

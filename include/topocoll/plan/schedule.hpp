@@ -43,9 +43,13 @@ enum class algorithm : std::uint8_t {
   /// all_gather and reduce_scatter in ceil(log2 k) steps of one message, any k, m(k-1)/k in all, as `recursive`; but the
   /// farther a step reaches along the group, the less it carries: one part over the longest distance, k/2 to the neighbour.
   /// See `pat` in plan/synth/pat.hpp for when that is better.
-  pat
+  pat,
+  /// The switch that all members hang on adds up what they send and multiplies what they hand out (NVLS, SHARP): a member
+  /// sends m and receives its part in a reduction, and the other way round in a distribution. Operations are those of
+  /// `direct`, which do the same where wires cannot; prices and flows count on the switch.
+  in_switch
 };
-inline constexpr std::size_t algorithm_count = 10;
+inline constexpr std::size_t algorithm_count = 11;
 
 [[nodiscard]] constexpr std::string_view to_string(stage_kind k) {
   constexpr std::string_view words[] = {"reduce_scatter", "all_gather", "all_reduce", "broadcast",
@@ -53,8 +57,8 @@ inline constexpr std::size_t algorithm_count = 10;
   return words[static_cast<std::size_t>(k)];
 }
 [[nodiscard]] constexpr std::string_view to_string(algorithm a) {
-  constexpr std::string_view words[] = {"ring",   "recursive", "doubling", "tree",  "double_tree",
-                                        "direct", "one_shot",  "packed",   "bruck", "pat"};
+  constexpr std::string_view words[] = {"ring",     "recursive", "doubling", "tree", "double_tree", "direct",
+                                        "one_shot", "packed",    "bruck",    "pat",  "in_switch"};
   return words[static_cast<std::size_t>(a)];
 }
 [[nodiscard]] constexpr std::optional<stage_kind> parse_stage_kind(std::string_view word) {
@@ -73,11 +77,13 @@ inline constexpr std::size_t algorithm_count = 10;
   switch (kind) {
     case stage_kind::reduce_scatter:
     case stage_kind::all_gather:
-      return how == algorithm::ring || how == algorithm::recursive || how == algorithm::direct || how == algorithm::pat;
-    case stage_kind::all_reduce: return how <= algorithm::packed;
+      return how == algorithm::ring || how == algorithm::recursive || how == algorithm::direct ||
+             how == algorithm::pat || how == algorithm::in_switch;
+    case stage_kind::all_reduce: return how <= algorithm::packed || how == algorithm::in_switch;
     case stage_kind::broadcast:
     case stage_kind::reduce:
-      return how <= algorithm::packed && how != algorithm::doubling && how != algorithm::one_shot;
+      return (how <= algorithm::packed && how != algorithm::doubling && how != algorithm::one_shot) ||
+             how == algorithm::in_switch;
     case stage_kind::scatter:
     case stage_kind::gather: return how == algorithm::recursive || how == algorithm::direct;
     case stage_kind::all_to_all: return how == algorithm::direct || how == algorithm::bruck;

@@ -139,7 +139,9 @@ struct workload {
 /// and 1/c of the time of any round, as steps of `slices_at_once` slices are under way at the same time. Nor are more than
 /// `max_channels` slices at one rank, as those of one channel go through its steps one after the other. Thus
 /// T = launch + sum of latencies + (sum of round times) / c + (c - 1) times that, never below B, nor a bound on the graph.
-/// Not modelled: hash collisions of ECMP, protocol thresholds, reduction in switches, other traffic.
+/// Where a switch adds up or multiplies (`algorithm::in_switch`), links of its members carry what enters and leaves the
+/// switch, at the rate and after the start that the cost model says (`SwitchPrices`).
+/// Not modelled: hash collisions of ECMP, protocol thresholds, other traffic.
 /// Source of the overlap term: pipelining of stages in c pieces, as in van de Geijn, "On global combine operations", 1994.
 template <CostModel M>
 class simulator {
@@ -159,11 +161,27 @@ class simulator {
     double seconds_per_byte = 0;
     double latency = 0;
   };
+  /// The same at a switch that works for the round.
+  [[nodiscard]] double seconds_per_byte(std::uint32_t e, bool sums) const {
+    if constexpr (SwitchPrices<M>) {
+      const double rate = cost_.rate_in_switch(g_->at(link_id{e}), sums).value;
+      return rate > 0 ? 1 / rate : 0;
+    } else {
+      return links_[e].seconds_per_byte;
+    }
+  }
+  [[nodiscard]] double switch_start(std::uint32_t members) const {
+    if constexpr (SwitchPrices<M>)
+      return cost_.switch_start(members).value;
+    else
+      return 0;
+  }
   const topo::graph* g_;
   M cost_;
   detail::router<> router_;
   std::vector<bearer> links_;
   std::vector<double> load_, whole_;    // bytes per link: of a round, of the plan
+  std::vector<double> slowed_;          // seconds per link that switches at work add to the time of its bytes
   std::vector<std::uint32_t> touched_;  // links with a load in this round
   /// The same for bundles of links between switches, and the latency of each (below 0: not known yet).
   std::vector<double> bundle_load_, bundle_latency_;

@@ -16,6 +16,11 @@ struct transfer {
   std::uint64_t chunks = 0;    ///< of the whole array (`traffic_unit` of them)
   std::uint32_t messages = 1;  ///< in how many pieces, per slice
   std::uint32_t way = 0;       ///< 0: as routing says; k: by `schedule::ways[k-1]`
+  /// Chunks that reach `to` when a switch in between adds up or multiplies what passes it (`algorithm::in_switch`);
+  /// `as_sent` elsewhere. Such moves are no messages between two ranks: all those of a round together load the links of
+  /// every member as the switch does.
+  std::uint64_t arrives = as_sent;
+  static constexpr std::uint64_t as_sent = UINT64_MAX;
 
   friend bool operator==(const transfer&, const transfer&) = default;
 };
@@ -26,11 +31,13 @@ struct traffic_round {
   std::uint32_t repeat = 1;  ///< so many rounds with these very moves: a ring is one entry
   /// Rounds more in which a pipelined chain fills and drains: they take the time of a round, but move nothing in addition.
   std::uint32_t fill = 0;
+  std::uint32_t switched = 0;  ///< members of the largest group for which a switch works; 0: none does
+  bool sums = false;           ///< that switch adds up; else it multiplies
   std::vector<transfer> moves;
 };
 
 /// Rounds of a schedule, without lowering it for every rank. The sum of `repeat` times `chunks` is exactly what the
-/// programs send.
+/// programs send, but for stages `in_switch`, whose programs stand for what a switch does.
 /// @param shares  sizes of the shards where they differ, one per rank, as in `problem::shares`; empty: equal. Then every
 ///                chunk counts as often as the share of its owner says, and what is empty is not sent.
 /// Preconditions: the schedule passes `validate`; `traffic_unit` is not 0.

@@ -112,6 +112,10 @@ template <class = void>
           o.plan + " is for " + std::to_string(schedule->ranks) + " ranks, the topology has " +
               std::to_string(subject.problem.rank_count()) + " places",
           "say --ranks " + std::to_string(schedule->ranks) + ", or take the topology that the plan was made for");
+    if (wants_plan &&
+        seq::any_of(schedule->stages, [](const plan::stage& s) { return s.how == plan::algorithm::in_switch; }))
+      return fail(errc::unsupported, o.plan + " leaves sums and copies to NVSwitches, which the format cannot say here",
+                  "make the plan without --nvls");
     subject.problem.collective = schedule->collective;
     subject.problem.root = schedule->root;
     subject.schedule = std::move(*schedule);

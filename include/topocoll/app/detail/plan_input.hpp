@@ -13,6 +13,7 @@
 #include <topocoll/app/topology_input.hpp>
 #include <topocoll/core/exact_number.hpp>
 #include <topocoll/core/result.hpp>
+#include <topocoll/core/sequence.hpp>
 #include <topocoll/core/units_text.hpp>
 #include <topocoll/io/file.hpp>
 #include <topocoll/io/json.hpp>
@@ -30,6 +31,7 @@ struct plan_options {
   std::uint32_t root = 0;
   double gain = 5;  ///< percent
   bool json = false, brief = false, explain = false, pareto = false;
+  bool nvls = false;  ///< NVSwitches may add up and multiply
 
   /// The explanation is text, and is asked for: by name, or because nothing else is.
   [[nodiscard]] bool explains() const { return !json && (explain || brief || (!pareto && previous.empty())); }
@@ -129,6 +131,7 @@ template <class = void>
   if (!size) return size.error();
   p.size = *size;
   p.root = rank_id{o.root};
+  if (o.nvls) p.reduces = plan::in_network::nvswitches;
   if (o.shares.empty()) return p;
   auto shares = shares_of(o.shares);
   if (!shares) return std::move(shares).error();
@@ -181,6 +184,10 @@ template <class = void>
                 file + " is a plan of " + collective + ", not of " + std::string(to_string(p.collective)),
                 "say --collective " + collective + ", or give a plan of " + std::string(to_string(p.collective)));
   }
+  if (p.reduces == plan::in_network::nothing &&
+      seq::any_of(before->stages, [](const plan::stage& s) { return s.how == plan::algorithm::in_switch; }))
+    return fail(errc::mismatch, file + " leaves sums and copies to NVSwitches",
+                "say --nvls, or give a plan that does without");
   if (before->ranks != p.rank_count())
     return fail(errc::mismatch,
                 file + " is a plan among " + std::to_string(before->ranks) + " ranks, but here are " +

@@ -259,7 +259,9 @@ result<bound> lower_bound(const problem& p, const M& cost, const bound_options& 
     b.cut = "one rank has nobody to talk to";
     return b;
   }
-  auto found = detail::find_certificate(p, *net, options);
+  bound_options allowed = options;
+  allowed.reduces = std::max(options.reduces, p.reduces);
+  auto found = detail::find_certificate(p, *net, allowed);
   if (!found) return found.error();
   if (found->parts == 0) {
     b.cut = "nothing is known that limits the ranks";

@@ -12,6 +12,7 @@
 #include <topocoll/core/sequence.hpp>
 #include <topocoll/core/units_text.hpp>
 #include <topocoll/plan/choose.hpp>
+#include <topocoll/plan/detail/switch_groups.hpp>
 #include <topocoll/plan/detail/words.hpp>
 
 namespace topocoll { inline namespace v0 { namespace plan {
@@ -153,6 +154,12 @@ void consider(simulator<M>& prices, const problem& p, const choose_options& opti
     all.push_back(std::move(c));
     return;
   }
+  if (p.reduces == in_network::nothing &&
+      seq::any_of(made->stages, [](const stage& s) { return s.how == algorithm::in_switch; })) {
+    c.why_not = fail(errc::unsupported, "it leaves sums to switches, which the problem does not allow");
+    all.push_back(std::move(c));
+    return;
+  }
   const bool cut = options.cut && can_be_cut(*made);
   if (cut) made->slices = slice_kinds(*made);
   const std::uint64_t print = digest(*made);
@@ -225,7 +232,11 @@ result<choice> choose(simulator<M>& prices, const problem& p, const choose_optio
   if (!limit) return limit.error();
   std::vector<candidate> all;
   std::vector<std::uint64_t> known;
-  (detail::consider(prices, p, options, all, known, std::string_view(planners.name()), planners.synthesize(p)), ...);
+  const auto try_one = [&](const auto& planner) {
+    if (detail::is_asked(planner, p))
+      detail::consider(prices, p, options, all, known, std::string_view(planner.name()), planner.synthesize(p));
+  };
+  (try_one(planners), ...);
   return detail::settle(p, options, std::move(all), std::move(*limit));
 }
 
@@ -237,6 +248,7 @@ result<std::vector<selection>> crossovers(simulator<M>& prices, const problem& p
   std::vector<detail::price_line> known;
   problem at = p;
   const auto sweep = [&](const auto& planner) {
+    if (!detail::is_asked(planner, p)) return;
     std::optional<result<schedule>> once;
     for (std::size_t i = 0; i < sizes.size(); ++i) {
       at.size = sizes[i];

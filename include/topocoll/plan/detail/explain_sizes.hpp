@@ -224,6 +224,7 @@ template <CostModel M, Synthesizer... Planners>
   problem at = p;
   at.size = grid.front();
   const auto plan_of = [&](const auto& planner) {
+    if (!is_asked(planner, p)) return size_search<>::none;
     return search.number_of(prices, at, options, std::string_view(planner.name()), planner.synthesize(at));
   };
   std::vector<std::uint32_t> any_size;  // `none` for planners that must be asked again

@@ -55,7 +55,7 @@ class flow_builder {
         p_(p),
         programs_(programs),
         options_(options),
-        routes_(g, prices, routes, p, programs.ways(), options, m_) {}
+        routes_(g, prices, routes, p, programs.ways(), programs.switch_ways(), options, m_) {}
 
   [[nodiscard]] result<flow_model> run() {
     const std::uint32_t n = programs_.count();
@@ -157,7 +157,9 @@ class flow_builder {
     if (!given) return given.error();
     const program& p = **given;
     if (auto fits = runnable(p, p_, r); !fits) return fits;
-    if (p.channels > (1U << 12U) || programs_.ways().size() >= (1U << 20U))
+    if (programs_.switch_ways().size() >= (1U << 16U))
+      return fail(errc::unsupported, "more than 65,536 kinds of groups at switches are not simulated");
+    if (p.channels > (1U << 12U) || programs_.ways().size() + programs_.switch_ways().size() >= (1U << 20U))
       return fail(errc::unsupported, "more than 4,096 channels or a million ways are not simulated");
     const std::size_t before = m_.connections.size();
     std::uint64_t mark = p.steps.size();
@@ -243,7 +245,7 @@ class flow_builder {
         load[u.place] = 0;
       }
       m_.plain_way[q] = m_.shares.add_way(uses);
-      if (!(prices_.reduce_rate > 0)) {
+      if (!(prices_.reduce_rate > 0) || m_.routes[m_.connections[m_.connection_of[q]].route].switched) {
         m_.sum_way[q] = m_.plain_way[q];
         continue;
       }
@@ -265,8 +267,12 @@ class flow_builder {
   void add_steps(std::uint32_t c) {
     const program& p = *m_.programs[c];
     m_.first_step.push_back(static_cast<std::uint32_t>(m_.class_of_step.size()));
-    std::uint32_t copy_way = flow_none, reduce_way = flow_none;
-    const auto local_way = [&](op_kind k) {
+    std::uint32_t copy_way = flow_none, reduce_way = flow_none, no_way = flow_none;
+    const auto local_way = [&](op_kind k, bool in_switch) {
+      if (in_switch) {  // what the program adds up, the switch has added
+        if (no_way == flow_none) no_way = m_.shares.add_way({});
+        return no_way;
+      }
       std::uint32_t& w = k == op_kind::copy ? copy_way : reduce_way;
       if (w == flow_none && prices_.reduce_rate > 0) {
         // A reduction reads two operands and writes one; a copy reads one and writes one.
@@ -309,7 +315,7 @@ class flow_builder {
           message_at_[first_of_[q] + sent_[q]++] = static_cast<std::uint32_t>(m_.messages.size());
           m_.messages.push_back(x);
         } else if (!is_message(o.kind)) {
-          m_.locals.push_back({g, local_way(o.kind), i, amount});
+          m_.locals.push_back({g, local_way(o.kind, programs_.in_switch(st.stage)), i, amount});
         }
       }
     }
@@ -339,7 +345,7 @@ class flow_builder {
         flow_message& x = m_.messages[at];
         x.receive_step = g;
         x.receive_op = i;
-        x.reduces = o.kind == op_kind::receive_reduce;
+        x.reduces = o.kind == op_kind::receive_reduce && !m_.routes[m_.connections[m_.connection_of[q]].route].switched;
         if (x.reduces) x.way = m_.sum_way[q];
         m_.receives.push_back(at);
       }

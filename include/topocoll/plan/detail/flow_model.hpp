@@ -24,8 +24,11 @@ inline constexpr std::uint32_t flow_none = UINT32_MAX;
 /// The cost model as numbers.
 struct flow_prices {
   std::vector<double> rate, latency;  ///< per link: bytes per second, seconds
-  double post = 0, launch = 0;        ///< seconds
-  double reduce_rate = 0;             ///< bytes per second of a rank; 0: reduction takes no time
+  /// Per link: how much longer bytes take when a switch multiplies or adds up what passes; empty: as long as others.
+  std::vector<double> drag_copies, drag_sums;
+  double switch_start = 0, switch_member = 0;  ///< seconds before a switch works, and for each member more
+  double post = 0, launch = 0;                 ///< seconds
+  double reduce_rate = 0;                      ///< bytes per second of a rank; 0: reduction takes no time
 };
 
 /// Spreads the bits of `x` (the finalizer of splitmix64, Steele et al. 2014).
@@ -39,7 +42,7 @@ struct flow_prices {
 /// Messages from one rank to another on one channel by one way, in order.
 struct flow_connection {
   std::uint32_t from = 0, to = 0, channel = 0;
-  std::uint32_t way = 0;    ///< 0: as routing says; k: the k-th way of the schedule
+  std::uint32_t way = 0;    ///< 0: as routing says; k: the k-th way of the schedule, or of those by switches after them
   std::uint32_t route = 0;  ///< position among the routes
   std::uint32_t sends = 0, receives = 0;
   std::uint64_t send_mark = 0, receive_mark = 0;  ///< hash of which operations these are, and how large
@@ -53,7 +56,19 @@ struct flow_route {
   };
   std::vector<part> parts{};
   double latency = 0;
+  double drag = 1;        ///< `share` is so many times what the link carries: a switch at work is slower than its links
+  bool switched = false;  ///< the switch adds up, not the receiver
   bool unpriced = false;  ///< through a memory whose rate nobody states
+};
+
+/// What a message between two members stands for when a switch works for the group: so many of its bytes leave the sender
+/// and reach the receiver. All messages of a member together are what its link carries.
+struct switch_way {
+  double out = 1, in = 1;
+  bool sums = false;
+  std::uint32_t members = 0;
+
+  friend bool operator==(const switch_way&, const switch_way&) = default;
 };
 
 /// A message as one rank of a class sends it and one of another class receives it.
@@ -115,6 +130,8 @@ class given_programs {
   void forget() {}
   [[nodiscard]] std::uint32_t way_of(std::uint32_t, const step&, const op&) const { return 0; }
   [[nodiscard]] std::span<const way> ways() const { return {}; }
+  [[nodiscard]] std::span<const switch_way> switch_ways() const { return {}; }
+  [[nodiscard]] bool in_switch(std::uint32_t) const { return false; }
 
  private:
   std::span<const program> all_;
@@ -125,8 +142,8 @@ template <class = void>
 class lowered_programs {
  public:
   explicit lowered_programs(const schedule& plan) : plan_(&plan) {
-    if (plan.ways.empty()) return;
     for (std::uint32_t i = 0; i < plan.stages.size(); ++i) list_ways(i);
+    if (ways_.empty()) return;
     seq::sort(ways_, [](const tree_edge& a, const tree_edge& b) { return a.key() < b.key(); });
     unit_of_.resize(plan.chunks());
     for (std::uint32_t s = 0; s < plan.slices; ++s)
@@ -150,7 +167,7 @@ class lowered_programs {
   }
   void forget() { kept_.clear(); }
 
-  /// Way of a message of `rank` in a tree; 0 when it has none of its own.
+  /// Way of a message of `rank` in a tree or by a switch; 0 when it has none of its own.
   [[nodiscard]] std::uint32_t way_of(std::uint32_t rank, const step& st, const op& o) const {
     if (ways_.empty() || o.chunk >= unit_of_.size()) return 0;
     const bool sends = o.kind == op_kind::send;
@@ -163,6 +180,10 @@ class lowered_programs {
     return here && it->lo <= unit && unit < it->hi ? it->way : 0;
   }
   [[nodiscard]] std::span<const way> ways() const { return plan_->ways; }
+  [[nodiscard]] std::span<const switch_way> switch_ways() const { return switch_ways_; }
+  [[nodiscard]] bool in_switch(std::uint32_t stage) const {
+    return stage < plan_->stages.size() && plan_->stages[stage].how == algorithm::in_switch;
+  }
 
  private:
   struct tree_edge {
@@ -177,6 +198,8 @@ class lowered_programs {
   };
   void list_ways(std::uint32_t index) {
     const stage& st = plan_->stages[index];
+    if (st.how == algorithm::in_switch)
+      for (std::size_t g = 0; g < st.group_count(); ++g) list_switch_ways(index, st.kind, st.group(g));
     if (st.ways_down.empty() && st.ways_up.empty()) return;
     for (std::size_t g = 0; g < st.group_count(); ++g) {
       const group_view group = st.group(g);
@@ -191,10 +214,45 @@ class lowered_programs {
     }
   }
 
+  /// Data that members keep go through the switch as well: their link carries all of the group or their part of it, which
+  /// the messages with the others share.
+  void list_switch_ways(std::uint32_t index, stage_kind kind, const group_view& group) {
+    const std::uint32_t k = group.size();
+    if (k < 2 || group.first() == group.last()) return;
+    const auto part = [&](std::uint32_t j) { return group.bounds[j + 1] - group.bounds[j]; };
+    const double all = group.last() - group.first();
+    const auto add = [&](std::uint32_t from, std::uint32_t to, std::uint32_t lo, std::uint32_t hi, switch_way w) {
+      if (lo == hi) return;
+      w.members = k;
+      std::size_t at = switch_ways_.size();
+      while (at > 0 && switch_ways_[at - 1] != w) --at;
+      if (at == 0) {
+        switch_ways_.push_back(w);
+        at = switch_ways_.size();
+      }
+      ways_.push_back({index, group.members[from].value, group.members[to].value, lo, hi,
+                       static_cast<std::uint32_t>(plan_->ways.size() + at)});
+    };
+    const bool rooted = kind == stage_kind::reduce || kind == stage_kind::broadcast;
+    const bool sums = kind != stage_kind::all_gather && kind != stage_kind::broadcast;
+    const bool copies = kind != stage_kind::reduce_scatter && kind != stage_kind::reduce;
+    for (std::uint32_t i = 0; i < k; ++i)
+      for (std::uint32_t j = 0; j < k; ++j) {
+        if (i == j || (rooted && i != 0)) continue;
+        // Member i owns what is summed up or handed out, j is the other end.
+        const std::uint32_t lo = rooted ? group.first() : group.bounds[i],
+                            hi = rooted ? group.last() : group.bounds[i + 1];
+        const double whole = rooted ? 1 : all / (all - part(j));
+        if (sums) add(j, i, lo, hi, {whole, 1.0 / (k - 1), true, 0});
+        if (copies) add(i, j, lo, hi, {1.0 / (k - 1), whole, false, 0});
+      }
+  }
+
   const schedule* plan_;
   program last_;
   std::vector<program> kept_;
   std::vector<tree_edge> ways_;
+  std::vector<switch_way> switch_ways_;
   std::vector<std::uint32_t> unit_of_;
 };
 

@@ -19,12 +19,21 @@ template <class = void>
 class flow_routes {
  public:
   flow_routes(const topo::graph& g, const flow_prices& prices, router<>& routes, const problem& p,
-              std::span<const way> ways, const flow_options& options, flow_model& m)
-      : g_(g), prices_(prices), router_(routes), p_(p), ways_(ways), options_(options), m_(m) {}
+              std::span<const way> ways, std::span<const switch_way> switch_ways, const flow_options& options,
+              flow_model& m)
+      : g_(g),
+        prices_(prices),
+        router_(routes),
+        p_(p),
+        ways_(ways),
+        switch_ways_(switch_ways),
+        options_(options),
+        m_(m) {}
 
   /// Finds the route of a connection.
   [[nodiscard]] result<void> find(flow_connection& c) {
     const node_id from = p_.ranks[c.from], to = p_.ranks[c.to];
+    if (c.way > ways_.size() && from != to) return find_switched(c);
     const bool own_way = c.way != 0 && from != to;
     const std::uint64_t key = own_way ? std::uint64_t{c.way} : std::uint64_t{from.value} << 32U | to.value;
     number_map& known = own_way ? by_way_ : by_nodes_;
@@ -61,6 +70,40 @@ class flow_routes {
   }
 
  private:
+  /// A message by a switch: its share of what the links of both members carry.
+  [[nodiscard]] result<void> find_switched(flow_connection& c) {
+    const switch_way& w = switch_ways_[c.way - ways_.size() - 1];
+    const node_id from = p_.ranks[c.from], to = p_.ranks[c.to];
+    const std::uint64_t key = (std::uint64_t{c.from} << 24U | c.to) << 16U | (c.way - ways_.size() - 1);
+    std::uint32_t at = by_switch_.find(key);
+    if (at == number_map::absent) {
+      flow_route made, plain;
+      bool beyond = false;
+      const std::vector<double>& drag = w.sums ? prices_.drag_sums : prices_.drag_copies;
+      if (!router_.route(from, to, [&](link_id e, double share) { put(plain, e.value, share); }))
+        return fail(errc::unavailable, "there is no way from rank " + std::to_string(c.from) + " to rank " +
+                                           std::to_string(c.to) + " of the plan");
+      close(plain);
+      for (const flow_route::part& x : plain.parts) {
+        const bool leaves = g_.tail(link_id{x.link}) == from;
+        beyond = beyond || (!leaves && g_.head(link_id{x.link}) != to);
+        if (!drag.empty()) made.drag = drag[x.link] > made.drag ? drag[x.link] : made.drag;
+        made.parts.push_back({x.link, x.share * (leaves ? w.out : w.in)});
+      }
+      if (beyond)
+        return fail(errc::unsupported, "sums in switches are simulated where one switch joins all members, and rank " +
+                                           std::to_string(c.from) + " reaches rank " + std::to_string(c.to) +
+                                           " through several");
+      for (flow_route::part& x : made.parts) x.share *= made.drag;
+      made.switched = true;
+      made.latency = plain.latency + prices_.switch_start + prices_.switch_member * w.members;
+      at = static_cast<std::uint32_t>(m_.routes.size());
+      m_.routes.push_back(std::move(made));
+      by_switch_.insert(key, at);
+    }
+    c.route = at;
+    return {};
+  }
   void put(flow_route& r, std::uint32_t link, double share) {
     if (slot_.empty()) slot_.assign(g_.link_count(), flow_none);
     if (slot_[link] == flow_none) {
@@ -107,9 +150,10 @@ class flow_routes {
   router<>& router_;
   const problem& p_;
   std::span<const way> ways_;
+  std::span<const switch_way> switch_ways_;
   const flow_options& options_;
   flow_model& m_;
-  number_map by_nodes_, by_way_;
+  number_map by_nodes_, by_way_, by_switch_;
   std::vector<std::uint32_t> slot_;  // per link: position in the route that is being made
 };
 

@@ -67,7 +67,8 @@ template <class = void>
   std::vector<double> carried(m.link_of.size(), 0);
   for (const flow_message& x : m.messages)
     for (const fair_use& u : m.shares.uses(x.way))
-      if (u.place < carried.size()) carried[u.place] += u.share * x.amount;
+      if (u.place < carried.size())
+        carried[u.place] += u.share * x.amount / m.routes[m.connections[m.connection_of[x.connection]].route].drag;
   for (std::size_t e = 0; e < s.links.size(); ++e) {
     const std::uint32_t l = m.link_class[e];
     if (l == flow_none) continue;
@@ -128,6 +129,18 @@ flow_simulator<M>::flow_simulator(const topo::graph& g, M cost) : g_(&g), cost_(
   for (const topo::link& l : g.links()) {
     prices_.rate.push_back(cost_.rate(l).value);
     prices_.latency.push_back(cost_.latency(l).value);
+    if constexpr (SwitchPrices<M>) {
+      const auto drag = [&](bool sums) {
+        const double slowed = cost_.rate_in_switch(l, sums).value;
+        return slowed > 0 ? prices_.rate.back() / slowed : 1;
+      };
+      prices_.drag_copies.push_back(drag(false));
+      prices_.drag_sums.push_back(drag(true));
+    }
+  }
+  if constexpr (SwitchPrices<M>) {
+    prices_.switch_start = cost_.switch_start(0).value;
+    prices_.switch_member = cost_.switch_start(1).value - prices_.switch_start;
   }
   prices_.post = cost_.post().value;
   prices_.launch = cost_.launch().value;

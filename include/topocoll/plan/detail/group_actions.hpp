@@ -60,6 +60,7 @@ class member_walk {
       : bounds_(group.bounds), parents_(group.parents), k_(group.size()), me_(me), second_(second_tree) {}
 
   [[nodiscard]] member_actions walk(stage_kind kind, algorithm how) && {
+    if (how == algorithm::in_switch) how = algorithm::direct;
     if (k_ > 1) {
       switch (kind) {
         case stage_kind::reduce_scatter: reduce_scatter(how); break;
@@ -222,7 +223,8 @@ class member_walk {
         descend_tree();
         return;
       case algorithm::bruck:
-      case algorithm::pat: return;  // there is no such stage, see `supports`
+      case algorithm::pat:
+      case algorithm::in_switch: return;  // no such stage, see `supports`; or another name, see `walk`
     }
   }
 

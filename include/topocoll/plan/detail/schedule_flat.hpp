@@ -53,6 +53,7 @@ template <class = void>
   if (!st.members.empty() || !st.offsets.empty() || !st.bounds.empty() || !st.parents.empty())
     return "it runs along an axis, but has groups of its own";
   if (st.how == algorithm::packed) return "trees do not run along an axis";
+  if (st.how == algorithm::in_switch) return "the groups of a switch do not run along an axis";
   if (st.kind != stage_kind::reduce_scatter && st.kind != stage_kind::all_gather && st.kind != stage_kind::all_reduce)
     return "only reduce_scatter, all_gather and all_reduce run along an axis";
   return nullptr;
@@ -175,7 +176,8 @@ class fnv1a {
 
 /// True when the algorithm cuts the group's units into one part per member.
 [[nodiscard]] constexpr bool cuts_into_parts(algorithm how) {
-  return how == algorithm::ring || how == algorithm::recursive || how == algorithm::direct || how == algorithm::pat;
+  return how == algorithm::ring || how == algorithm::recursive || how == algorithm::direct || how == algorithm::pat ||
+         how == algorithm::in_switch;
 }
 
 }  // namespace detail

@@ -38,6 +38,7 @@ namespace detail {
 
 /// Part of what a rank receives in a stage that it must reduce: half where the results come back by the same way.
 [[nodiscard]] constexpr double reduced_share(stage_kind kind, algorithm how) {
+  if (how == algorithm::in_switch) return 0;
   switch (kind) {
     case stage_kind::reduce_scatter:
     case stage_kind::reduce: return 1;
@@ -163,6 +164,7 @@ result<simulation> simulator<M>::run(const problem& p, const workload& work) {
   s.stages.resize(stages);
   s.launch = cost_.launch();
   whole_.assign(g_->link_count(), 0);
+  slowed_.assign(g_->link_count(), 0);
   std::vector<double> received(ranks, 0), reduced(ranks, 0);
   std::vector<std::uint32_t> sends(ranks, 0), receives(ranks, 0);
   std::vector<double> posts_out(ranks, 0), posts_in(ranks, 0);  // messages of a rank in one slice
@@ -176,19 +178,24 @@ result<simulation> simulator<M>::run(const problem& p, const workload& work) {
   bool unpriced = false;
 
   for (const detail::round_group& group : detail::equal_rounds(work.rounds)) {
-    const std::vector<transfer>& moves = work.rounds[group.members.front()].moves;
+    const traffic_round& like = work.rounds[group.members.front()];
+    const std::vector<transfer>& moves = like.moves;
     double longest = 0;
+    bool beyond = false;  // a route goes on between switches
     std::uint32_t most = 0;
     for (const transfer& t : moves) {
       const double amount = static_cast<double>(t.chunks) * chunk;
+      const double arriving = like.switched == 0 ? amount : static_cast<double>(t.arrives) * chunk;
       const node_id from = p.ranks[t.from.value], to = p.ranks[t.to.value];
       double latency = 0;
       const auto put = [&](link_id e, double share) {
         if (load_[e.value] == 0) touched_.push_back(e.value);
-        load_[e.value] += amount * share;
+        load_[e.value] += (g_->tail(e) == from ? amount : arriving) * share;
+        beyond = beyond || (g_->tail(e) != from && g_->head(e) != to);
         latency += links_[e.value].latency * share;
       };
       const auto put_bundle = [&](std::uint32_t number, double share) {
+        beyond = true;
         if (number >= bundle_load_.size()) {
           bundle_load_.resize(number + 1, 0);
           bundle_latency_.resize(number + 1, -1);
@@ -218,7 +225,11 @@ result<simulation> simulator<M>::run(const problem& p, const workload& work) {
                                            std::to_string(t.to.value) + " of the plan");
       }
       longest = std::max(longest, latency);
-      received[t.to.value] += amount;
+      if (like.switched != 0 && beyond)
+        return fail(errc::unsupported, "sums in switches are priced where one switch joins all members, and rank " +
+                                           std::to_string(t.from.value) + " reaches rank " +
+                                           std::to_string(t.to.value) + " through several");
+      received[t.to.value] += arriving;
       most = std::max({most, sends[t.from.value] += t.messages, receives[t.to.value] += t.messages});
       posts_out[t.from.value] += t.messages * group.repeats;
       posts_in[t.to.value] += t.messages * group.repeats;
@@ -235,7 +246,11 @@ result<simulation> simulator<M>::run(const problem& p, const workload& work) {
     double on_links = 0, most_received = 0;
     std::uint32_t pacer = UINT32_MAX;
     for (const std::uint32_t e : touched_) {
-      const double time = load_[e] * links_[e].seconds_per_byte;
+      double time = load_[e] * links_[e].seconds_per_byte;
+      if (like.switched != 0) {
+        const double plain = std::exchange(time, load_[e] * seconds_per_byte(e, like.sums));
+        slowed_[e] += (time - plain) * group.repeats;
+      }
       if (time > on_links) {
         on_links = time;
         pacer = e;
@@ -254,6 +269,7 @@ result<simulation> simulator<M>::run(const problem& p, const workload& work) {
       sends[t.from.value] = 0;
       receives[t.to.value] = 0;
     }
+    if (like.switched != 0) longest += switch_start(like.switched);
     const double step_latency = longest + (most > 1 ? (most - 1) * cost_.post().value : 0);
     ++group_number;
     for (const transfer& t : moves)
@@ -292,7 +308,7 @@ result<simulation> simulator<M>::run(const problem& p, const workload& work) {
     ++c.used;
     c.total += s.loads[e];
     c.largest = std::max(c.largest, s.loads[e]);
-    const double time = whole_[e] * links_[e].seconds_per_byte;
+    const double time = whole_[e] * links_[e].seconds_per_byte + slowed_[e];
     if (time > busiest) {
       busiest = time;
       s.limit = link_id{e};

@@ -177,6 +177,7 @@ void join_moves(std::vector<transfer>& moves) {
         moves[kept - 1].way == moves[i].way) {
       moves[kept - 1].chunks += moves[i].chunks;
       moves[kept - 1].messages += moves[i].messages;
+      if (moves[i].arrives != transfer::as_sent) moves[kept - 1].arrives += moves[i].arrives;
     } else {
       moves[kept++] = moves[i];
     }
@@ -224,10 +225,54 @@ template <class = void>
   return first;
 }
 
+/// A switch works for the group: what leaves each member and what reaches it, its own data too, as they go through the
+/// switch with all others. Each move is from one member's link to the next one's.
+template <class = void>
+[[nodiscard]] std::vector<traffic_round> switched_rounds(const schedule& plan, const unit_weights<>& weights,
+                                                         const stage& st, const group_view& group) {
+  const std::uint32_t k = group.size();
+  const auto amount = [&](std::uint32_t lo, std::uint32_t hi) { return weights.of(lo, hi) * plan.slices; };
+  const auto part = [&](std::uint32_t j) { return amount(group.bounds[j], group.bounds[j + 1]); };
+  const std::uint64_t all = amount(group.first(), group.last());
+  std::vector<traffic_round> rounds;
+  if (all == 0) return rounds;
+  const auto add = [&](bool sums, const auto& sent, const auto& received) {
+    traffic_round r;
+    r.switched = k;
+    r.sums = sums;
+    for (std::uint32_t i = 0; i < k; ++i) {
+      transfer t;
+      t.from = group.members[i];
+      t.to = group.members[(i + 1) % k];
+      t.chunks = sent(i);
+      t.arrives = received((i + 1) % k);
+      r.moves.push_back(t);
+    }
+    rounds.push_back(std::move(r));
+  };
+  const auto everything = [&](std::uint32_t) { return all; };
+  const auto of_first = [&](std::uint32_t j) { return j == 0 ? all : 0; };
+  switch (st.kind) {
+    case stage_kind::reduce_scatter: add(true, everything, part); break;
+    case stage_kind::all_gather: add(false, part, everything); break;
+    case stage_kind::all_reduce:
+      add(true, everything, part);
+      add(false, part, everything);
+      break;
+    case stage_kind::reduce: add(true, everything, of_first); break;
+    case stage_kind::broadcast: add(false, of_first, everything); break;
+    case stage_kind::scatter:
+    case stage_kind::gather:
+    case stage_kind::all_to_all: break;  // there is no such stage, see `supports`
+  }
+  return rounds;
+}
+
 template <class = void>
 [[nodiscard]] std::vector<traffic_round> group_rounds(const schedule& plan, const unit_weights<>& weights,
                                                       const stage& st, const group_view& group) {
   if (group.size() < 2) return {};
+  if (st.how == algorithm::in_switch) return switched_rounds(plan, weights, st, group);
   if (st.how == algorithm::ring && weights.even()) {
     if (st.kind == stage_kind::broadcast || st.kind == stage_kind::reduce) return chain_rounds(plan, st, group);
     bool even = true;
@@ -362,6 +407,8 @@ std::vector<traffic_round> traffic(const schedule& compact, std::span<const std:
       for (detail::group_progress& g : groups) {
         if (g.next == g.rounds->size()) continue;
         const traffic_round& theirs = (*g.rounds)[g.next];
+        r.switched = std::max(r.switched, theirs.switched);
+        r.sums = r.sums || theirs.sums;
         for (transfer t : theirs.moves) {
           if (!g.members.empty()) {
             t.from = g.members[t.from.value];

@@ -6,6 +6,7 @@
 #include <string>
 #include <string_view>
 #include <topocoll/plan/detail/hierarchy_build.hpp>
+#include <topocoll/plan/detail/switch_groups.hpp>
 #include <topocoll/plan/levels.hpp>
 #include <topocoll/plan/problem.hpp>
 #include <topocoll/plan/schedule.hpp>
@@ -29,9 +30,10 @@ struct hierarchical {
   std::uint32_t slices = 0;            ///< 0: by size
 
   [[nodiscard]] std::string_view name() const { return "hierarchical"; }
+  [[nodiscard]] bool needs_switches() const { return in_box == algorithm::in_switch; }
 
   /// @return `invalid_argument` without a graph; `unsupported` for all_to_all, or for an algorithm that the stages of this
-  ///         collective do not have (ring, recursive and direct always work)
+  ///         collective do not have (ring, recursive and direct always work), or for `in_switch` where switches cannot
   template <class = void>
   [[nodiscard]] result<schedule> synthesize(const problem& q) const {
     if (q.collective == collective_kind::all_to_all)
@@ -41,9 +43,14 @@ struct hierarchical {
       return fail(errc::invalid_argument, "the root " + std::to_string(q.root.value) + " is not one of the " +
                                               std::to_string(q.rank_count()) + " ranks");
     if (auto fits = check_shares(q); !fits) return fits.error();
+    if (needs_switches())
+      if (auto why = detail::switch_use_fault(q)) return fail(errc::unsupported, *why);
     const auto at = levels_of(q);
     if (!at) return at.error();
-    return detail::hierarchy_build({in_box, on_rail, across, slices, std::string(name())}, q, *at).run();
+    auto made = detail::hierarchy_build({in_box, on_rail, across, slices, std::string(name())}, q, *at).run();
+    if (made && needs_switches())
+      if (auto why = detail::switch_fault(q, *made)) return fail(errc::unsupported, *why);
+    return made;
   }
 };
 static_assert(Synthesizer<hierarchical>);
