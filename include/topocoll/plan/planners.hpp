@@ -22,6 +22,7 @@ template <class Use>
 decltype(auto) with_default_planners(Use use) {
   using a = algorithm;
   return use(in_switch{}, hierarchical{.in_box = a::in_switch},
+             hierarchical{.in_box = a::in_switch, .on_rail = a::direct, .across = a::direct},
              hierarchical{.in_box = a::in_switch, .on_rail = a::recursive, .across = a::recursive}, hierarchical{},
              hierarchical{.in_box = a::direct, .on_rail = a::direct, .across = a::direct},
              hierarchical{.in_box = a::direct, .on_rail = a::recursive, .across = a::recursive},
