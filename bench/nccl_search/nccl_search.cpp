@@ -190,7 +190,7 @@ double booked_rate(const topo::graph& g, const plan::schedule& p, bool before_am
 struct outcome {
   std::string name, failure, planner, why;
   std::uint32_t nodes = 0, ranks = 0;
-  double theirs = 0, ours = 0, bound = 0, in_network = 0, nvls = 0;
+  double theirs = 0, ours = 0, bound = 0, in_network = 0, nvls = 0, switched = 0;
   double their_ms = 0, our_ms = 0, proof_ms = 0;
   bool split = false;
 
@@ -317,8 +317,13 @@ outcome compare(const std::string& folder, const row& r) {
   o.proof_ms = cpu_ms() - rest;
   if (r.number("nvls_nch") > 0 && o.nodes == 1) {
     o.nvls = r.number("nvls_nch") * r.number("nvls_bwIntra") * to_bus * 1e9;
-    const auto in = plan::lower_bound(q, plan::alpha_beta::ideal(), {.reduces = plan::in_network::nvswitches});
+    q.reduces = plan::in_network::nvswitches;
+    const auto in = plan::lower_bound(q);
     if (in) o.in_network = bus(in->bandwidth_time);
+    if (const auto made = plan::in_switch{}.synthesize(q); made) {
+      const auto priced = plan::simulate(q, *made, charged_rates{&*g});
+      if (priced) o.switched = bus(priced->busiest);
+    }
   }
   return o;
 }
@@ -407,15 +412,18 @@ std::string document(const std::vector<outcome>& all) {
       << " |\n";
   t << "\n## Sums made in NVSwitches\n\n"
        "NCCL also plans NVLS on one node, where NVSwitches add and multicast. That is another problem with another "
-       "bound, and "
-       "the planners here make\nno such plan yet: what NVLS is planned to carry (heads x speed x 2 (n-1) / n, before "
-       "the "
-       "efficiency of its tuning model) beside the bound with\nNVSwitches that reduce.\n\n"
-       "| machine | NVLS | bound | ours without |\n|---|---|---|---|\n";
+       "bound: what NVLS\nis planned to carry (heads x speed x 2 (n-1) / n, before the efficiency of its tuning "
+       "model), "
+       "what the plan `in_switch` carries\nat the same speed of links (each takes (1 + 1/n) of the array, as the "
+       "switch "
+       "reads the reader's own part too), the bound with\nNVSwitches that reduce, and the plan above, in which ranks "
+       "do. "
+       "A slow GPU slows all that NVSwitches add, but not packed trees.\n\n"
+       "| machine | NVLS | in_switch | bound | without NVSwitches |\n|---|---|---|---|---|\n";
   for (const outcome& o : done)
     if (o.in_network > 0)
-      t << "| " << o.name << " | " << rate_text(o.nvls) << " | " << rate_text(o.in_network) << " | "
-        << rate_text(o.ours) << " |\n";
+      t << "| " << o.name << " | " << rate_text(o.nvls) << " | " << rate_text(o.switched) << " | "
+        << rate_text(o.in_network) << " | " << rate_text(o.ours) << " |\n";
   t << "\n## Machines that were completed or made\n\n"
        "Files that list PCI devices alone were completed as the table's were: GPUs, NVLink, ports. RCCL's files are "
        "read as "

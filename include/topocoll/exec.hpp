@@ -8,6 +8,7 @@
 #include <topocoll/exec/call_options.hpp>
 #include <topocoll/exec/call_queue.hpp>
 #include <topocoll/exec/communicator.hpp>
+#include <topocoll/exec/custom_calls.hpp>
 #include <topocoll/exec/dtype.hpp>
 #include <topocoll/exec/executor.hpp>
 #include <topocoll/exec/faulty.hpp>

@@ -32,9 +32,11 @@ struct candidate {
 
 /// The plan to use, and everything that speaks for it.
 struct choice {
-  std::vector<candidate> candidates;  ///< chosen plan first, then by price, then those without one
-  bound limit;                        ///< what no plan can beat, by the same cost model
-  double gap = 0;                     ///< time of the chosen plan over the bound, less 1: 0.02 is 2 % above
+  /// Chosen plan first, then by price, then those without one. Of plans whose prices are the same to half a percent the one
+  /// with the least `simulation::incast` is chosen.
+  std::vector<candidate> candidates;
+  bound limit;     ///< what no plan can beat, by the same cost model
+  double gap = 0;  ///< time of the chosen plan over the bound, less 1: 0.02 is 2 % above
 
   [[nodiscard]] const schedule& best() const { return *candidates.front().plan; }
   [[nodiscard]] const simulation& price() const { return *candidates.front().price; }

@@ -82,8 +82,11 @@ struct simulation {
   std::vector<stage_time> stages;
   std::vector<bytes> loads;               ///< per link of the graph, rounded up
   class_load by_class[link_class_count];  ///< indexed by `link_class`
-  std::optional<link_id> limit;    ///< link with the longest time for its load; empty when reduction takes longer
-  double share = 0;                ///< of `time` in which that link is busy
+  std::optional<link_id> limit;  ///< link with the longest time for its load; empty when reduction takes longer
+  double share = 0;              ///< of `time` in which that link is busy
+  /// Most ranks that send to one rank over Ethernet in a round. Where they meet, switches drop what their buffers cannot
+  /// take, and TCP waits; the time does not know that. InfiniBand and NVLink stop senders before that happens.
+  std::uint32_t incast = 0;
   std::vector<std::string> notes;  ///< what was not priced, and why
   bytes size{};                    ///< of the whole array, as in the problem
 
@@ -160,6 +163,7 @@ class simulator {
   struct bearer {
     double seconds_per_byte = 0;
     double latency = 0;
+    bool ethernet = false;
   };
   /// The same at a switch that works for the round.
   [[nodiscard]] double seconds_per_byte(std::uint32_t e, bool sums) const {

@@ -52,6 +52,40 @@ struct forgets {
 
 }  // namespace
 
+TEST(choose, takes_of_equally_cheap_plans_the_one_whose_senders_meet_least_on_ethernet) {
+  for (const auto kind : {topo::link_kind::ethernet, topo::link_kind::infiniband}) {
+    topo::fragment f;  // four hosts on one switch
+    topo::node hub;
+    hub.kind = topo::node_kind::leaf;
+    hub.key = "leaf:0";
+    const topocoll::node_id h = f.add(hub);
+    for (int k = 0; k < 4; ++k) {
+      topo::node port;
+      port.kind = topo::node_kind::nic_port;
+      port.key = port.host = "host" + std::to_string(k);
+      topo::link l;
+      l.kind = kind;
+      l.from = f.add(port);
+      l.to = h;
+      l.capacity = 1_Gbps;
+      f.join(l);
+    }
+    const topo::graph g = topo::graph::from(std::move(f)).value();
+    plan::problem p = problem_of(g, 64_MiB);
+    p.ranks = g.all(topo::node_kind::nic_port);
+    const auto c = plan::choose(p, plan::alpha_beta{}, plan::direct{}, plan::ring{}).value();
+    const bool meets = kind == topo::link_kind::ethernet;
+    EXPECT_EQ(c.candidates[0].planner, meets ? "ring" : "direct");
+    EXPECT_EQ(c.candidates[0].price->incast, meets ? 1U : 0U);
+    EXPECT_EQ(c.candidates[1].price->incast, meets ? 3U : 0U);
+    EXPECT_LT(c.candidates[0].price->time, 1.005 * c.candidates[1].price->time);
+    EXPECT_EQ(c.candidates[0].reason.find("gentlest") != std::string::npos, meets) << c.candidates[0].reason;
+    // A plan that costs more is not taken for that.
+    p.size = 8_KiB;
+    EXPECT_EQ(plan::choose(p, plan::alpha_beta{}, plan::direct{}, plan::ring{})->candidates[0].planner, "direct");
+  }
+}
+
 TEST(choose, takes_the_cheapest_plan_and_proves_it) {
   const topo::graph g = cluster();
   const auto c =

@@ -106,7 +106,7 @@ simulator<M>::simulator(const topo::graph& g, M cost) : g_(&g), cost_(std::move(
   links_.reserve(g.link_count());
   for (const topo::link& l : g.links()) {
     const double rate = cost_.rate(l).value;
-    links_.push_back({rate > 0 ? 1 / rate : 0, cost_.latency(l).value});
+    links_.push_back({rate > 0 ? 1 / rate : 0, cost_.latency(l).value, l.kind == topo::link_kind::ethernet});
   }
   load_.assign(g.link_count(), 0);
 }
@@ -166,7 +166,7 @@ result<simulation> simulator<M>::run(const problem& p, const workload& work) {
   whole_.assign(g_->link_count(), 0);
   slowed_.assign(g_->link_count(), 0);
   std::vector<double> received(ranks, 0), reduced(ranks, 0);
-  std::vector<std::uint32_t> sends(ranks, 0), receives(ranks, 0);
+  std::vector<std::uint32_t> sends(ranks, 0), receives(ranks, 0), meeting(ranks, 0);
   std::vector<double> posts_out(ranks, 0), posts_in(ranks, 0);  // messages of a rank in one slice
   std::vector<double> paced(stages, 0);                         // transfer time that the stage's limit set
   const double chunk = static_cast<double>(p.size.value) / static_cast<double>(work.chunks);
@@ -188,11 +188,13 @@ result<simulation> simulator<M>::run(const problem& p, const workload& work) {
       const double arriving = like.switched == 0 ? amount : static_cast<double>(t.arrives) * chunk;
       const node_id from = p.ranks[t.from.value], to = p.ranks[t.to.value];
       double latency = 0;
+      bool ethernet = false;
       const auto put = [&](link_id e, double share) {
         if (load_[e.value] == 0) touched_.push_back(e.value);
         load_[e.value] += (g_->tail(e) == from ? amount : arriving) * share;
         beyond = beyond || (g_->tail(e) != from && g_->head(e) != to);
         latency += links_[e.value].latency * share;
+        ethernet = ethernet || links_[e.value].ethernet;
       };
       const auto put_bundle = [&](std::uint32_t number, double share) {
         beyond = true;
@@ -225,6 +227,7 @@ result<simulation> simulator<M>::run(const problem& p, const workload& work) {
                                            std::to_string(t.to.value) + " of the plan");
       }
       longest = std::max(longest, latency);
+      if (ethernet) s.incast = std::max(s.incast, ++meeting[t.to.value]);
       if (like.switched != 0 && beyond)
         return fail(errc::unsupported, "sums in switches are priced where one switch joins all members, and rank " +
                                            std::to_string(t.from.value) + " reaches rank " +
@@ -268,6 +271,7 @@ result<simulation> simulator<M>::run(const problem& p, const workload& work) {
       in = 0;
       sends[t.from.value] = 0;
       receives[t.to.value] = 0;
+      meeting[t.to.value] = 0;
     }
     if (like.switched != 0) longest += switch_start(like.switched);
     const double step_latency = longest + (most > 1 ? (most - 1) * cost_.post().value : 0);
