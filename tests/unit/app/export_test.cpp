@@ -93,6 +93,11 @@ TEST(export_command, writes_msccl_from_a_plan_that_was_saved) {
   EXPECT_TRUE(read_mscclpp_json(json.out, "out"));
   refused({"--format", "msccl-xml", "--plan", plan, "--fabric", "dgx-h100:nodes=2"},
           "is for 8 ranks, the topology has 16 places");
+  const std::string by_switch = f / "switch.json";
+  ASSERT_EQ(
+      run("plan", {"--fabric", "dgx-h100:nodes=1", "--nvls", "--algorithm", "in_switch", "--output", by_switch}).code,
+      0);
+  refused({"--format", "msccl-xml", "--plan", by_switch}, "leaves sums and copies to NVSwitches");
   refused({"--format", "mscclpp-json", "--plan", plan, "--ranks-per-host", "0"}, "at least one rank each");
 }
 

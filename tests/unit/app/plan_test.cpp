@@ -290,6 +290,28 @@ bool removed(io::json&) { return false; }
 
 }  // namespace
 
+TEST(run_plan, leaves_sums_to_nvswitches_when_it_may) {
+  const scratch made("made.json");
+  const answer a = ask({"--fabric", "dgx-h100:nodes=1", "--size", "1G", "--nvls", "--output", made.path});
+  ASSERT_EQ(a.code, app::exit_ok) << a.err;
+  EXPECT_NE(a.out.find("in_switch, "), std::string::npos) << a.out;
+  EXPECT_NE(a.out.find("what NVSwitches that add up and multiply ask of"), std::string::npos) << a.out;
+  EXPECT_EQ(a.out.find("other planner"), std::string::npos);
+  EXPECT_EQ(ask({"--fabric", "dgx-h100:nodes=1", "--size", "1G"}).out.find("in_switch"), std::string::npos);
+  // That plan is one for such switches only.
+  const answer kept = ask({"--fabric", "dgx-h100:nodes=1", "--size", "1G", "--nvls", "--previous", made.path});
+  EXPECT_EQ(kept.code, app::exit_ok) << kept.err;
+  const answer other = ask({"--fabric", "dgx-h100:nodes=1", "--size", "1G", "--previous", made.path});
+  EXPECT_EQ(other.code, app::exit_unable);
+  EXPECT_NE(other.err.find("say --nvls"), std::string::npos) << other.err;
+  const answer old = ask({"--fabric", "dgx-a100:nodes=1", "--nvls"});
+  EXPECT_EQ(old.code, app::exit_unable);
+  EXPECT_NE(old.err.find("generation 3"), std::string::npos) << old.err;
+  const answer pcie = ask({"--fabric", "pcie:nodes=1,gpus=4", "--nvls"});
+  EXPECT_EQ(pcie.code, app::exit_unable);
+  EXPECT_NE(pcie.err.find("hangs on no NVSwitch"), std::string::npos) << pcie.err;
+}
+
 TEST(run_plan, keeps_a_plan_that_is_still_right) {
   const scratch made("made.json");
   ASSERT_EQ(ask({"--fabric", small, "--brief", "--output", made.path}).code, app::exit_ok);

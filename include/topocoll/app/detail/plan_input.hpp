@@ -18,6 +18,7 @@
 #include <topocoll/io/file.hpp>
 #include <topocoll/io/json.hpp>
 #include <topocoll/plan/codec.hpp>
+#include <topocoll/plan/detail/switch_groups.hpp>
 #include <topocoll/plan/model_codec.hpp>
 #include <topocoll/plan/plan_origin.hpp>
 #include <topocoll/plan/problem.hpp>
@@ -146,6 +147,10 @@ template <class = void>
   p.graph = &g;
   auto ranks = place_ranks(g, wish);
   if (!ranks) return std::move(ranks).error();
+  if (p.reduces != plan::in_network::nothing)
+    for (const node_id v : *ranks)
+      if (const auto fault = plan::detail::switch_fault(g, {&v, 1}))
+        return fail(errc::unsupported, "NVSwitches cannot add up here: " + *fault, "plan without --nvls");
   p.ranks = std::move(*ranks);
   if (p.root.value >= p.ranks.size())
     return fail(errc::invalid_argument,

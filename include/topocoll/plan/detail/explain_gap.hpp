@@ -6,6 +6,7 @@
 #include <string>
 #include <utility>
 #include <topocoll/core/rational.hpp>
+#include <topocoll/core/sequence.hpp>
 #include <topocoll/plan/choose.hpp>
 #include <topocoll/plan/detail/choose_search.hpp>
 #include <topocoll/plan/detail/exact_network.hpp>
@@ -51,6 +52,14 @@ template <class = void>
   return seq::contains(limit.side, a) != seq::contains(limit.side, b);
 }
 
+/// True for a link to an NVSwitch that adds up or multiplies in some stage.
+template <class = void>
+[[nodiscard]] bool serves_switch(const topo::graph& g, const schedule& plan, link_id e) {
+  const bool ends =
+      g.at(g.tail(e)).kind == topo::node_kind::nvswitch || g.at(g.head(e)).kind == topo::node_kind::nvswitch;
+  return ends && seq::any_of(plan.stages, [](const stage& st) { return st.how == algorithm::in_switch; });
+}
+
 /// Least doubling of `size` from which on the plan stays within one percent of the bound; empty when it never does.
 template <class = void>
 [[nodiscard]] std::optional<bytes> close_from(const simulation& s, const bound& limit) {
@@ -93,6 +102,9 @@ void explain_gap(const problem& p, const choice& made, const Rate& rate, explana
                                       : "but " + std::to_string(s.slices) + " are the most that there are";
   } else if (!s.limit) {
     e.remedy = share(on_link) + " of it is reduction in one rank: spreading sums over more ranks would remove it";
+  } else if (serves_switch(g, made.best(), *s.limit)) {
+    e.remedy = share(on_link) + " of it is what NVSwitches that add up and multiply ask of " +
+               link_in_words(g, *s.limit) + ": it carries the rank's own part as well, and less than its plain rate";
   } else if (crosses_cut(g, limit, *s.limit)) {
     e.remedy = share(on_link) + " of it is an uneven use of the cut: " + link_in_words(g, *s.limit) +
                " carries more than its share, and an even split over the links of the cut would remove it";

@@ -120,10 +120,12 @@ void pairs_of(const schedule& plan, const std::vector<overlay_tree>& trees, byte
     return;
   }
   std::vector<std::vector<overlay_pair>> by_stage(plan.stages.size());
-  for (const traffic_round& r : traffic(plan))
+  for (const traffic_round& r : traffic(plan)) {
+    if (r.switched != 0) continue;  // to the switch, as the loads of links show
     for (const transfer& t : r.moves)
       by_stage[r.stage].push_back({std::min(t.from.value, t.to.value), std::max(t.from.value, t.to.value), r.stage,
                                    whole_bytes(static_cast<double>(t.chunks) * r.repeat * chunk)});
+  }
   std::vector<std::uint64_t> prints;
   for (std::size_t k = 0; k < by_stage.size(); ++k) {
     seq::sort_by(by_stage[k], [](const overlay_pair& q) { return std::uint64_t{q.from} << 32U | q.to; });
