@@ -22,6 +22,7 @@
 #include <topocoll/plan/nccl_rates.hpp>
 #include <topocoll/plan/simulate.hpp>
 #include <topocoll/plan/synth/hierarchical.hpp>
+#include <topocoll/plan/synth/in_switch.hpp>
 #include <topocoll/plan/synth/packed.hpp>
 #include <topocoll/plan/traffic.hpp>
 #include <topocoll/plan/verify.hpp>

@@ -149,7 +149,11 @@ class machine {
     const double speed = random_.pick(std::vector<double>{25, 50, 100, 300, 450});
     if (how == 1) {
       const node_id plane = add(topo::node_kind::nvswitch, name + "/nvswitch", name, 0);
-      for (const node_id v : own) join(v, plane, topo::link_kind::nvlink, speed);
+      const std::uint32_t generation = random_.pick(std::vector<std::uint32_t>{0, 3, 4, 5});
+      for (const node_id v : own) {
+        join(v, plane, topo::link_kind::nvlink, speed);
+        for (std::size_t k = 1; k <= 2; ++k) fragment_.links[fragment_.links.size() - k].generation = generation;
+      }
     }
     for (std::size_t i = 0; i < own.size(); ++i)
       for (std::size_t j = i + 1; j < own.size(); ++j)
@@ -181,7 +185,7 @@ class machine {
 };
 
 struct tally {
-  std::uint64_t machines = 0, problems = 0, plans = 0, certificates = 0, unsupported = 0;
+  std::uint64_t machines = 0, problems = 0, plans = 0, certificates = 0, unsupported = 0, by_switch = 0;
   double widest_gap = 0, nearest_gap = 1e9;
 };
 
@@ -196,6 +200,11 @@ void expect_sound(const plan::problem& p, const plan::schedule& made, const plan
   }
   const std::span<const plan::program> all(programs);
   ++sum.plans;
+  for (const plan::stage& st : made.stages)
+    if (st.how == plan::algorithm::in_switch) {
+      ++sum.by_switch;
+      break;
+    }
   if (random.one_in(3)) {
     const auto claims = plan::certify(p, made, nominal, plan::alpha_beta::ideal());
     ASSERT_TRUE(claims) << claims.error().message();
@@ -234,6 +243,7 @@ plan::problem draw_problem(const machine& m, collective_kind kind, dice& random)
   // Ranks that share a device, and the odd one more.
   if (random.one_in(6)) p.ranks.push_back(p.ranks[random(p.ranks.size())]);
   p.root = rank_id{random(p.ranks.size())};
+  if (random.one_in(2)) p.reduces = plan::in_network::nvswitches;
   return p;
 }
 
@@ -275,9 +285,11 @@ TEST(random_machines, have_plans_that_hold_what_they_promise) {
   EXPECT_GT(sum.plans, 30 * sum.machines);
   EXPECT_GT(sum.certificates * 8, sum.plans);
   EXPECT_LT(sum.nearest_gap, 0.1);
+  EXPECT_GT(sum.by_switch, sum.machines / 10);
   RecordProperty("machines", std::to_string(sum.machines));
   RecordProperty("problems", std::to_string(sum.problems));
   RecordProperty("plans", std::to_string(sum.plans));
+  RecordProperty("by_switch", std::to_string(sum.by_switch));
   RecordProperty("certificates", std::to_string(sum.certificates));
   RecordProperty("nearest_gap", std::to_string(sum.nearest_gap));
   RecordProperty("widest_gap", std::to_string(sum.widest_gap));

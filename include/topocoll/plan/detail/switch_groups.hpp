@@ -17,13 +17,16 @@
 namespace topocoll { inline namespace v0 { namespace plan { namespace detail {
 
 /// What keeps NVSwitches from working for the ranks on these nodes, one clause, or nothing. They must be those of every
-/// rank, by live links of the generation that brought such switches: the fourth, with NVSwitch 3 in Hopper machines (NVIDIA,
+/// rank, each rank a GPU of its own, by live links of the generation that brought such switches: the fourth, with NVSwitch 3 in Hopper machines (NVIDIA,
 /// "The NVLink-Network switch", Hot Chips 34, 2022).
-/// Cost: O(links of the nodes).
+/// Cost: O(links of the nodes, sorted).
 template <class = void>
 [[nodiscard]] std::optional<std::string> switch_fault(const topo::graph& g, std::span<const node_id> nodes) {
   constexpr std::uint32_t first_generation = 4;
-  std::vector<node_id> common;
+  std::vector<node_id> common, all(nodes.begin(), nodes.end());
+  seq::sort(all);
+  for (std::size_t i = 1; i < all.size(); ++i)
+    if (all[i] == all[i - 1]) return "two ranks share " + g.at(all[i]).key;
   for (std::size_t i = 0; i < nodes.size(); ++i) {
     std::vector<node_id> mine;
     for (const link_id e : g.out_links(nodes[i])) {
