@@ -32,8 +32,8 @@ struct candidate {
 
 /// The plan to use, and everything that speaks for it.
 struct choice {
-  /// Chosen plan first, then by price, then those without one. Of plans whose prices are the same to half a percent the one
-  /// with the least `simulation::incast` is chosen.
+  /// Chosen plan first, then by price, then those without one. Of plans whose prices are the same to half a percent, and which
+  /// the cables of hosts limit, the one with the least `simulation::incast` is chosen.
   std::vector<candidate> candidates;
   bound limit;     ///< what no plan can beat, by the same cost model
   double gap = 0;  ///< time of the chosen plan over the bound, less 1: 0.02 is 2 % above

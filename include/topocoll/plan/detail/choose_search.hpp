@@ -71,15 +71,21 @@ template <class = void>
     if (a.price.has_value() != b.price.has_value()) return a.price.has_value();
     return a.price && a.price->time < b.price->time;
   });
-  // Prices are not good to half a percent. Where the cheapest are that near, the one whose senders meet least on Ethernet is
-  // the better one: on an emulated fabric it was faster by a tenth (docs/results/fabric.md).
+  // Prices are not good to half a percent. Where the cheapest are that near, the one whose senders meet least at a port that
+  // is busy is the better one: on an emulated fabric it was faster by a tenth (docs/results/fabric.md). Behind a busy uplink
+  // nobody meets: what comes through it fits through the port.
   constexpr double near = 1.005;
+  const auto meeting = [&](const candidate& c) {
+    if (!c.price->limit) return std::uint32_t{0};
+    const link_class busiest = class_of(*p.graph, *c.price->limit);
+    return busiest == link_class::nic_in || busiest == link_class::nic_out ? c.price->incast : 0;
+  };
   auto end_of_near = all.begin();
   while (end_of_near != all.end() && end_of_near->price &&
          end_of_near->price->time.value <= near * all[0].price->time.value)
     ++end_of_near;
   std::stable_sort(all.begin(), end_of_near,
-                   [](const candidate& a, const candidate& b) { return a.price->incast < b.price->incast; });
+                   [&](const candidate& a, const candidate& b) { return meeting(a) < meeting(b); });
   if (!options.only.empty() && seq::find_by(all, options.only, &candidate::planner) == all.end()) {
     std::vector<std::string> known;
     for (const candidate& c : all)
