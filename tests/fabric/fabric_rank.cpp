@@ -13,6 +13,7 @@
 #include <ctime>
 #include <fstream>
 #include <iterator>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -58,13 +59,17 @@ int main(int argc, char** argv) {
   // [meet]
   auto meeting = must(tc::tcp_bootstrap::form(o, tc::deadline::in(20_s)));
   auto transport = must(tc::connect_ucx(meeting, {}, tc::deadline::in(20_s)));
-  // The plan has pieces of its own: nothing is cut further.
-  auto comm = must(tc::communicator<tc::ucx_transport>::create(std::move(transport), {.window = {0}}));
+  std::optional<tc::plan::schedule> plan;
   if (std::string(argv[5]) != "-") {
     std::ifstream file(argv[5]);
     const std::string text{std::istreambuf_iterator<char>(file), {}};
-    must(comm.adopt(must(tc::plan::schedule_from_json(text, argv[5]))));
+    plan = must(tc::plan::schedule_from_json(text, argv[5]));
   }
+  // A plan with slices has pieces of its own: nothing is cut further.
+  tc::communicator_options options;
+  if (plan && plan->slices > 1) options.window = {0};
+  auto comm = must(tc::communicator<tc::ucx_transport>::create(std::move(transport), options));
+  if (plan) must(comm.adopt(*plan));
   // [/meet]
 
   std::vector<float> in(count), out(count);
