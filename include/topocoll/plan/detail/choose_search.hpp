@@ -63,7 +63,8 @@ template <class = void>
   return text + ')';
 }
 
-/// Sorts by price (and, where that is the same to half a percent, by incast), proves the first, gives reasons, compares with the bound.
+/// Sorts by price (and, where that is the same to half a percent, by incast), proves the first, gives reasons, compares with
+/// the bound.
 template <class = void>
 [[nodiscard]] result<choice> settle(const problem& p, const choose_options& options, std::vector<candidate> all,
                                     bound limit) {

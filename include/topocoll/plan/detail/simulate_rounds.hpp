@@ -191,8 +191,13 @@ result<simulation> simulator<M>::run(const problem& p, const workload& work) {
       bool ethernet = false;
       const auto put = [&](link_id e, double share) {
         if (load_[e.value] == 0) touched_.push_back(e.value);
-        load_[e.value] += (g_->tail(e) == from ? amount : arriving) * share;
-        beyond = beyond || (g_->tail(e) != from && g_->head(e) != to);
+        if (like.switched == 0) {
+          load_[e.value] += amount * share;
+        } else {
+          const bool leaves = g_->tail(e) == from;
+          load_[e.value] += (leaves ? amount : arriving) * share;
+          beyond = beyond || (!leaves && g_->head(e) != to);
+        }
         latency += links_[e.value].latency * share;
         ethernet = ethernet || links_[e.value].ethernet;
       };

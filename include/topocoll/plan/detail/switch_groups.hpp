@@ -17,8 +17,8 @@
 namespace topocoll { inline namespace v0 { namespace plan { namespace detail {
 
 /// What keeps NVSwitches from working for the ranks on these nodes, one clause, or nothing. They must be those of every
-/// rank, each rank a GPU of its own, by live links of the generation that brought such switches: the fourth, with NVSwitch 3 in Hopper machines (NVIDIA,
-/// "The NVLink-Network switch", Hot Chips 34, 2022).
+/// rank, each rank a GPU of its own, by live links of the generation that brought such switches: the fourth, with NVSwitch 3
+/// in Hopper machines (NVIDIA, "The NVLink-Network switch", Hot Chips 34, 2022).
 /// Cost: O(links of the nodes, sorted).
 template <class = void>
 [[nodiscard]] std::optional<std::string> switch_fault(const topo::graph& g, std::span<const node_id> nodes) {
