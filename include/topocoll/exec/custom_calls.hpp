@@ -23,7 +23,7 @@ namespace topocoll { inline namespace v0 {
 
 /// The reduction of elements of type T by a function object: `f(a, b)` is a ⊕ b. `f` must outlive it and must not throw.
 template <class T, class F>
-requires std::is_trivially_copyable_v<T> && requires(F& f, const T& a, const T& b) {
+requires std::is_trivially_copyable_v<T> && std::default_initializable<T> && requires(F& f, const T& a, const T& b) {
   { f(a, b) } -> std::convertible_to<T>;
 }
 [[nodiscard]] custom_reduction reduction_by(F& f) {
@@ -57,11 +57,13 @@ class custom_calls {
       "operations of the caller work on host memory: take a communicator with host_memory");
 
  public:
-  /// @param scratch  what may lie in memory between the calls: with it the windows of long arrays are cut; equal on all ranks
+  /// @param scratch  memory for what arrives from the others, kept from call to call; longer arrays are worked on in windows
+  ///                 that need no more. Equal on all ranks. At least one element from each rank is taken at a time.
   custom_calls(C& comm, custom_reduction what, bytes scratch = {4ULL << 20U})
       : comm_(&comm), what_(what), scratch_(scratch) {}
 
-  /// out[i] := x0[i] ⊕ x1[i] ⊕ …, over the elements of all ranks. In place: `in` and `out` are the same memory.
+  /// out[i] := x0[i] ⊕ x1[i] ⊕ …, over the elements of all ranks. In place: `in` and `out` are the same memory; they must
+  /// not overlap otherwise. What `out` holds after a failure is not said.
   /// @return `invalid_argument` for no function, spans that differ in length or are no whole elements; as the communicator
   [[nodiscard]] result<void> all_reduce(std::span<const std::byte> in, std::span<std::byte> out,
                                         const call_options& options = {}) {
@@ -92,15 +94,14 @@ class custom_calls {
     if (auto fits = check("reduce_scatter", in.size(), out.size() * n); !fits) return fits;
     const deadline until = deadline::in(options.timeout);
     const std::size_t most = elements_per_window();
-    std::vector<std::byte> parts;
     for (std::size_t at = 0; at < out.size();) {
       const std::size_t length = std::min(most * what_.element_size, out.size() - at);
-      parts.resize(length * n);
+      parts_.resize(length * n);
       for (std::uint32_t r = 0; r < n; ++r)
-        std::memcpy(parts.data() + r * length, in.data() + r * out.size() + at, length);
+        std::memcpy(parts_.data() + r * length, in.data() + r * out.size() + at, length);
       arrived_.resize(length * n);
-      if (auto done = comm_->all_to_all(words(std::span<const std::byte>(parts)), words(std::span<std::byte>(arrived_)),
-                                        remaining(options, until));
+      if (auto done =
+              comm_->all_to_all(words(parts_), words(std::span<std::byte>(arrived_)), remaining(options, until));
           !done)
         return done;
       combine(out.subspan(at, length));
@@ -176,7 +177,7 @@ class custom_calls {
   C* comm_;
   custom_reduction what_;
   bytes scratch_;
-  std::vector<std::byte> arrived_{}, mine_{};
+  std::vector<std::byte> arrived_{}, mine_{}, parts_{};
   std::vector<const std::byte*> sources_{};
   std::vector<std::uint64_t> counts_{}, receives_{};
 };
