@@ -19,6 +19,12 @@
 
 namespace topocoll { inline namespace v0 { namespace detail {
 
+/// When an announcement leaves the core of the rank that makes it.
+enum class announcing : std::uint8_t {
+  at_once,    ///< before anything else happens
+  in_passing  ///< soon; a rank that goes to sleep at this moment may find it only when it looks again, see `patience`
+};
+
 /// One rank's end of the boards. What returns a bool returns false when the call cannot go on; `failed` then says why.
 template <class = void>
 class board {
@@ -27,9 +33,12 @@ class board {
       : memory_(memory), rank_(rank), ranks_(memory.shape().ranks), patience_(how_to_wait) {}
 
   [[nodiscard]] std::uint64_t sequence() const { return sequence_; }
-  // Of the call under way: what rank r announces of it.
-  [[nodiscard]] std::byte* body_of(std::uint32_t r) const { return memory_.body(r, sequence_); }
+  // Of the call under way: what rank r announces of it, and where its input of this size lies.
   [[nodiscard]] board_cell& cell_of(std::uint32_t r) const { return memory_.cell(r, sequence_); }
+  [[nodiscard]] std::byte* input_of(std::uint32_t r, std::uint64_t size) const {
+    return size <= board_cell::short_bytes ? cell_of(r).head : body_of(r);
+  }
+  [[nodiscard]] std::byte* body_of(std::uint32_t r) const { return memory_.body(r, sequence_); }
 
   /// The cell of the next call, once no rank still reads what it held; it says what the call is, and waits for its input.
   [[nodiscard]] board_cell* next_cell(wait_state& w, std::uint64_t what, std::uint64_t count) {
@@ -39,13 +48,15 @@ class board {
     if (sequence_ > board_counters::depth && known_finished_ < sequence_ - board_counters::depth) {
       const std::uint64_t enough = sequence_ - board_counters::depth;
       std::uint64_t least = UINT64_MAX;
+      const auto finished = [this](std::uint32_t p) {
+        return memory_.counters(p).finished.load(std::memory_order_acquire);
+      };
+      // Who has to wait waits for half of them: asking after every call would take the line from the rank that writes it.
+      const auto some_room = [&](std::uint32_t p) { return finished(p) >= enough + board_counters::depth / 2; };
       for (std::uint32_t r = 0; r < ranks_; ++r) {
         if (r == rank_) continue;
-        const auto finished = [&](std::uint32_t p) {
-          return memory_.counters(p).finished.load(std::memory_order_acquire) >= enough;
-        };
-        if (!wait_for(w, r, finished)) return nullptr;
-        least = std::min(least, memory_.counters(r).finished.load(std::memory_order_acquire));
+        if (finished(r) < enough && !wait_for(w, r, some_room)) return nullptr;
+        least = std::min(least, finished(r));
       }
       known_finished_ = least;
     }
@@ -55,8 +66,8 @@ class board {
     mine.count = count;
     return &mine;
   }
-  void announce(board_cell& mine) {
-    mine.sequence.store(sequence_, std::memory_order_seq_cst);
+  void announce(board_cell& mine, announcing when = announcing::at_once) {
+    mine.sequence.store(sequence_, when == announcing::at_once ? std::memory_order_seq_cst : std::memory_order_release);
     memory_.wake_sleepers(rank_);
   }
   [[nodiscard]] bool announce_only(wait_state& w, std::uint64_t what, std::uint64_t count) {

@@ -114,7 +114,7 @@ static_assert(offsetof(board_cell, head) + board_cell::short_bytes == cache_line
 /// How far a rank has come.
 struct board_counters {
   // As many calls as a rank may be ahead of another that has not looked yet: the root of broadcasts, for example.
-  static constexpr std::size_t depth = 8;
+  static constexpr std::size_t depth = 16;
 
   alignas(line_pair) std::atomic<std::uint64_t> phase;     // meetings passed, ever
   alignas(line_pair) std::atomic<std::uint64_t> finished;  // calls ended, ever: their cells may be written again

@@ -101,9 +101,10 @@ class host_job {
     starts_.resize(std::size_t{ranks} + 1);
   }
 
-  /// Takes up a new call.
+  /// Takes up a new call, which stays where it is until the next one. It is not copied: a caller has just written its fields
+  /// one by one, and a wide load of narrow stores waits until all stores before it have left the core.
   void begin(const host_call& c) {
-    call = c;
+    call_ = &c;
     width = size_of(c.type).value;
     sharded_ = plan::sharded(c.kind);
     if (sharded_) {
@@ -111,29 +112,30 @@ class host_job {
       for (std::uint32_t r = 0; r < n; ++r) starts_[r + 1] = starts_[r] + count_of(r);
     }
   }
-  [[nodiscard]] std::uint64_t total() const { return sharded_ ? starts_[n] : call.count; }
+  [[nodiscard]] const host_call& call() const { return *call_; }
+  [[nodiscard]] std::uint64_t total() const { return sharded_ ? starts_[n] : call_->count; }
   [[nodiscard]] std::uint64_t start_of(std::uint32_t r) const { return starts_[r]; }
   [[nodiscard]] std::uint64_t count_of(std::uint32_t r) const {
-    return call.counts.empty() ? call.count : call.counts[r];
+    return call_->counts.empty() ? call_->count : call_->counts[r];
   }
-  [[nodiscard]] region input_of(std::uint32_t r) const { return v0::input_of(call.kind, r == call.root); }
-  [[nodiscard]] region output_of(std::uint32_t r) const { return v0::output_of(call.kind, r == call.root); }
+  [[nodiscard]] region input_of(std::uint32_t r) const { return v0::input_of(call_->kind, r == call_->root); }
+  [[nodiscard]] region output_of(std::uint32_t r) const { return v0::output_of(call_->kind, r == call_->root); }
   [[nodiscard]] std::uint64_t size_in(region part, std::uint32_t r) const {
     return part == region::nothing ? 0 : (part == region::whole ? total() : count_of(r)) * width;
   }
   /// Bytes of the longest input of any rank.
   [[nodiscard]] std::uint64_t longest_input() const {
-    const bool shards = call.kind == collective_kind::all_gather || call.kind == collective_kind::gather;
-    return (shards ? call.count : total()) * width;
+    const bool shards = call_->kind == collective_kind::all_gather || call_->kind == collective_kind::gather;
+    return (shards ? call_->count : total()) * width;
   }
   [[nodiscard]] bool has_output(std::uint32_t r) const { return output_of(r) != region::nothing; }
 
   /// Combines the sources, or copies the only one, into all targets.
   void combine(std::uint64_t count, bool past_caches) {
     if (count == 0 || targets.empty()) return;
-    const bool brief = count * width <= 64 && (is_integer(call.type) || width >= 4);
-    reduce_kernel_of(call.type, call.op, brief ? vector_level::baseline : level_)(
-        targets, sources, count, {.streaming_stores = past_caches, .divide_by = call.op == reduce_op::avg ? n : 1});
+    const bool brief = count * width <= 64 && (is_integer(call_->type) || width >= 4);
+    reduce_kernel_of(call_->type, call_->op, brief ? vector_level::baseline : level_)(
+        targets, sources, count, {.streaming_stores = past_caches, .divide_by = call_->op == reduce_op::avg ? n : 1});
   }
   void spread(const std::byte* from, std::uint64_t size, bool past_caches) {
     std::erase_if(targets, [&](const std::byte* t) { return t == from; });
@@ -151,10 +153,10 @@ class host_job {
 
   /// This rank's share of the call, straight from the inputs into the outputs. Precondition: `ins` and `outs` of all.
   void work(bool past_caches) {
-    switch (call.kind) {
+    switch (call_->kind) {
       case collective_kind::all_reduce:
       case collective_kind::reduce: {
-        const stretch s = part_of(call.count, me, n, width);
+        const stretch s = part_of(call_->count, me, n, width);
         sources.clear();
         targets.clear();
         for (std::uint32_t r = 0; r < n; ++r) {
@@ -170,10 +172,10 @@ class host_job {
         return combine(count_of(me), past_caches);
       }
       case collective_kind::broadcast: {
-        const stretch s = part_of(call.count, me, n, width);
+        const stretch s = part_of(call_->count, me, n, width);
         targets.clear();
         for (std::uint32_t r = 0; r < n; ++r) targets.push_back(outs[r] + s.from * width);
-        return spread(ins[call.root] + s.from * width, s.count * width, past_caches);
+        return spread(ins[call_->root] + s.from * width, s.count * width, past_caches);
       }
       case collective_kind::all_gather:
       case collective_kind::gather:
@@ -183,12 +185,12 @@ class host_job {
         return spread(ins[me], count_of(me) * width, past_caches);
       case collective_kind::scatter:
         targets.assign(1, outs[me]);
-        return spread(ins[call.root] + start_of(me) * width, count_of(me) * width, past_caches);
+        return spread(ins[call_->root] + start_of(me) * width, count_of(me) * width, past_caches);
       case collective_kind::all_to_all:
         for (std::uint32_t d = 0; d < n; ++d) {
           const std::uint32_t r = (me + d) % n;
           targets.assign(1, outs[r] + start_of(me) * width);
-          spread(ins[me] + start_of(r) * width, call.count * width, past_caches);
+          spread(ins[me] + start_of(r) * width, call_->count * width, past_caches);
         }
         return;
     }
@@ -196,7 +198,6 @@ class host_job {
 
   std::uint32_t me;
   std::uint32_t n;
-  host_call call;
   std::uint64_t width = 1;
   std::vector<const std::byte*> ins;  // of all ranks, where this one sees them
   std::vector<std::byte*> outs;
@@ -205,6 +206,7 @@ class host_job {
   std::vector<std::byte*> targets;        // of the next `combine` or `spread`
 
  private:
+  const host_call* call_ = nullptr;
   vector_level level_;
   bool sharded_ = false;
   std::vector<std::uint64_t> starts_;  // of the shards, in elements

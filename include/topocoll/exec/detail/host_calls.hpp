@@ -19,6 +19,7 @@
 #include <topocoll/exec/detail/group_memory.hpp>
 #include <topocoll/exec/detail/host_call.hpp>
 #include <topocoll/exec/detail/remote_reads.hpp>
+#include <topocoll/exec/detail/shown_copy.hpp>
 
 namespace topocoll { inline namespace v0 { namespace detail {
 
@@ -51,25 +52,20 @@ class host_calls {
     if (ranks_ == 1) return alone();
     wait_state w = wait_state::for_span(timeout);
     const bool listed = !c.counts.empty();
+    const std::uint64_t longest = job_.longest_input();
+    const std::uint64_t size = job_.size_in(job_.input_of(rank_), rank_);
+    const bool brief = longest <= brief_up_to(c.kind);
+    const bool fits = longest <= in_cells_up_to(c.kind);
+    const places p{place_in(job_.input_of(rank_), c.in), place_in(job_.output_of(rank_), c.out)};
+    const bool shows = brief || (fits && is_hidden(p.in));
     board_cell* mine = board_.next_cell(
         w, call_mark(listed ? call_form::with_counts : call_form::collective, c.kind, c.type, c.op, c.root),
         listed ? mark_of(c.counts) : c.count);
     if (mine == nullptr) return board_.failed(w);
-    const std::uint64_t longest = job_.longest_input();
-    const std::uint64_t size = job_.size_in(job_.input_of(rank_), rank_);
-    bool done;
-    if (longest <= brief_up_to(c.kind)) {
-      host_job<>::copy(size <= board_cell::short_bytes ? mine->head : board_.body_of(rank_), c.in, size);
-      board_.announce(*mine);
-      done = run_brief(w);
-    } else {
-      const places p{place_in(job_.input_of(rank_), c.in), place_in(job_.output_of(rank_), c.out)};
-      std::memcpy(mine->head, &p, sizeof p);
-      const bool fits = longest <= in_cells_up_to(c.kind);
-      if (fits && is_hidden(p.in)) host_job<>::copy(board_.body_of(rank_), c.in, size);
-      board_.announce(*mine);
-      done = run_long(w, fits);
-    }
+    if (shows) show_input(brief ? board_.input_of(rank_, size) : board_.body_of(rank_), size);
+    if (!brief) std::memcpy(mine->head, &p, sizeof p);
+    board_.announce(*mine, order_of(shows ? size : 0));
+    const bool done = brief ? run_brief(w) : run_long(w, fits);
     return done ? board_.end(w) : board_.failed(w);
   }
 
@@ -117,27 +113,44 @@ class host_calls {
     return size == 0 ? 0 : memory_.place_of(at, size).value_or(hidden | reinterpret_cast<std::uintptr_t>(at));
   }
 
+  /// Copies this rank's input to where others read it, but for the part that only this rank uses.
+  void show_input(std::byte* to, std::uint64_t size) const {
+    const host_call& c = job_.call();
+    if (size == 0 || (c.kind != collective_kind::reduce_scatter && c.kind != collective_kind::all_to_all))
+      return copy_to_show(to, c.in, size, fast_string_moves_);
+    const std::uint64_t own = job_.start_of(rank_) * job_.width, after = own + job_.count_of(rank_) * job_.width;
+    copy_to_show(to, c.in, own, fast_string_moves_);
+    copy_to_show(to + after, c.in + after, size - after, fast_string_moves_);
+  }
+  // Who goes on to look at other boards does so only when its own announcement has left the core: looking too early takes
+  // lines from ranks that are about to write them. With more than some lines of input, or without such a look, waiting costs
+  // more than that: measured as above.
+  [[nodiscard]] announcing order_of(std::uint64_t shown) const {
+    const bool looks_on = job_.has_output(rank_) && !one_source(job_.call().kind);
+    return looks_on && shown < 512 ? announcing::at_once : announcing::in_passing;
+  }
+  [[nodiscard]] static constexpr bool one_source(collective_kind k) {
+    return k == collective_kind::broadcast || k == collective_kind::scatter;
+  }
+
   // Brief calls.
   [[nodiscard]] bool run_brief(wait_state& w) {
-    const host_call& c = job_.call;
+    const host_call& c = job_.call();
     if (!job_.has_output(rank_)) return true;  // all that is to be done here was to announce
-    const bool one_source = c.kind == collective_kind::broadcast || c.kind == collective_kind::scatter;
-    if (one_source) {
+    if (one_source(c.kind)) {
       if (rank_ != c.root && !board_.announced(w, c.root)) return false;
     } else {
       if (!board_.all_announced(w)) return false;
       board_.everybody_was_here();
     }
-    for (std::uint32_t r = 0; r < ranks_; ++r) {
-      const bool is_short = job_.size_in(job_.input_of(r), r) <= board_cell::short_bytes;
-      job_.ins[r] = r == rank_ ? c.in : is_short ? board_.cell_of(r).head : board_.body_of(r);
-    }
+    for (std::uint32_t r = 0; r < ranks_; ++r)
+      job_.ins[r] = r == rank_ ? c.in : board_.input_of(r, job_.size_in(job_.input_of(r), r));
     make_own_output();
     return true;
   }
   /// From all inputs, where `ins` says that they are.
   void make_own_output() {
-    const host_call& c = job_.call;
+    const host_call& c = job_.call();
     const std::uint64_t width = job_.width;
     switch (c.kind) {
       case collective_kind::all_reduce:
@@ -166,9 +179,9 @@ class host_calls {
 
   // Long calls. `in_cells`: inputs that are hidden also lie in the cells of their ranks.
   [[nodiscard]] bool run_long(wait_state& w, bool in_cells) {
-    const host_call& c = job_.call;
-    // A root that shows no more than its cell needs nobody else, and nobody needs more than that cell.
-    if (in_cells && (c.kind == collective_kind::broadcast || c.kind == collective_kind::scatter)) {
+    const host_call& c = job_.call();
+    // A root that shows no more than fits into its cell needs nobody else, and nobody needs more than that.
+    if (in_cells && one_source(c.kind)) {
       if (rank_ != c.root && !board_.announced(w, c.root)) return false;
       if (is_hidden(places_of(c.root).in)) {
         job_.ins[c.root] = rank_ == c.root ? c.in : board_.body_of(c.root);
@@ -193,8 +206,7 @@ class host_calls {
       if (job_.has_output(rank_)) make_own_output();
       return none_sees || board_.meet(w);  // before an input that others see changes
     }
-    if (reduces(c.kind) || (c.kind == collective_kind::broadcast && job_.longest_input() > most_broadcast_by_reading))
-      return run_staged(w);
+    if (!better_by_reading()) return run_staged(w);
     if (!know_who_reads(w)) return false;
     return everybody_reads_ ? run_by_reading(w) : run_staged(w);
   }
@@ -204,17 +216,22 @@ class host_calls {
     return p;
   }
   [[nodiscard]] bool work() {
-    const std::uint64_t size = job_.longest_input();
-    habit* const h = size < least_to_time ? nullptr : &habits_[habit_of(job_.call.kind, size)];
-    if (h == nullptr) {
-      job_.work(false);
-    } else {
-      const bool past_caches = h->choose();
-      const seconds start = steady_clock::now();
+    const bool done = by_habit([this](bool past_caches) {
       job_.work(past_caches);
-      h->learn(past_caches, steady_clock::now() - start);
-    }
+      return true;
+    });
     memory_.counters(rank_).working.store(0, std::memory_order_seq_cst);
+    return done;
+  }
+  template <class Part>
+  [[nodiscard]] bool by_habit(const Part& part) {
+    const std::uint64_t size = job_.longest_input();
+    if (size < least_to_time) return part(false);
+    habit& h = habits_[habit_of(job_.call().kind, size)];
+    const bool past_caches = h.choose();
+    const seconds start = steady_clock::now();
+    if (!part(past_caches)) return false;
+    h.learn(past_caches, steady_clock::now() - start);
     return true;
   }
 
@@ -262,11 +279,15 @@ class host_calls {
     asked_who_reads_ = true;
     return true;
   }
-  /// Copies what rank r has at `at` elements of its input.
-  [[nodiscard]] bool fetch(std::uint32_t r, std::uint64_t at, std::byte* into, std::uint64_t count) {
+  /// Copies what rank r has at `at` elements of its input; the system reads private memory in its own way.
+  [[nodiscard]] bool fetch(std::uint32_t r, std::uint64_t at, std::byte* into, std::uint64_t count, bool past_caches) {
     const std::uint64_t size = count * job_.width, offset = at * job_.width;
     if (size == 0) return true;
-    if (job_.ins[r] != nullptr) return host_job<>::copy(into, job_.ins[r] + offset, size), true;
+    if (job_.ins[r] != nullptr) {
+      job_.targets.assign(1, into);
+      job_.spread(job_.ins[r] + offset, size, past_caches);
+      return true;
+    }
     if (read_from(memory_, r, into, (places_of(r).in & ~hidden) + offset, size)) return true;
     const int why = errno;
     memory_.break_group(why == ESRCH ? errc::peer_lost : errc::system,
@@ -277,44 +298,58 @@ class host_calls {
     return false;
   }
   [[nodiscard]] bool run_by_reading(wait_state& w) {
-    const host_call& c = job_.call;
+    return by_habit([this](bool past_caches) { return read_from_others(past_caches); }) && board_.meet(w);
+  }
+  [[nodiscard]] bool read_from_others(bool past_caches) {
+    const host_call& c = job_.call();
     const std::uint64_t width = job_.width;
     switch (c.kind) {
-      case collective_kind::broadcast:
-        if (!fetch(c.root, 0, c.out, c.count)) return false;
-        return board_.meet(w);
+      case collective_kind::broadcast: return fetch(c.root, 0, c.out, c.count, past_caches);
       case collective_kind::scatter:
-        if (!fetch(c.root, job_.start_of(rank_), c.out, job_.count_of(rank_))) return false;
-        return board_.meet(w);
+        return fetch(c.root, job_.start_of(rank_), c.out, job_.count_of(rank_), past_caches);
       default:  // all_gather, gather, all_to_all
         for (std::uint32_t d = 0; d < ranks_ && job_.has_output(rank_); ++d) {
           const std::uint32_t r = (rank_ + d) % ranks_;
           const std::uint64_t from = c.kind == collective_kind::all_to_all ? job_.start_of(rank_) : 0;
-          if (!fetch(r, from, c.out + job_.start_of(r) * width, job_.count_of(r))) return false;
+          if (!fetch(r, from, c.out + job_.start_of(r) * width, job_.count_of(r), past_caches)) return false;
         }
-        return board_.meet(w);
+        return true;
     }
   }
-  // Beyond, two copies by two ranks at once take less time than one by the system: measured with 2 ranks as above.
-  static constexpr std::uint64_t most_broadcast_by_reading = 1U << 20U;
+  /// Whether one copy by the system takes less time than two by the ranks. What one rank shows to several, it copies once
+  /// into the stage, from where they take it faster than the system reads for each of them; a message of the system costs
+  /// some us, however short. Measured with 2, 3, 4 and 8 ranks as above.
+  [[nodiscard]] bool better_by_reading() const {
+    constexpr std::uint64_t least_part = 128U << 10U;
+    switch (job_.call().kind) {
+      case collective_kind::all_gather:
+      case collective_kind::gather: return ranks_ == 2;
+      case collective_kind::all_to_all:
+      case collective_kind::scatter: return ranks_ == 2 || job_.call().count * job_.width >= least_part;
+      case collective_kind::broadcast: return ranks_ == 2 && job_.longest_input() <= best_window;
+      default: return false;
+    }
+  }
 
   // Staged calls. Each rank has two halves of a stage. Copies into one half go on while others still read the other; a rank
   // comes to a meeting only after it has read what was shown at the one before it.
   [[nodiscard]] std::byte* half(std::uint32_t r, std::uint64_t number) const {
     return memory_.stage(r) + (number % 2) * half_stage_;
   }
-  static constexpr std::uint64_t best_window = 128U << 10U;  // measured as above: 32 KiB is slower, 512 KiB mostly too
+  // Measured as above: less is slower for calls of any size, 512 KiB mostly too.
+  static constexpr std::uint64_t best_window = 128U << 10U;
   [[nodiscard]] std::uint64_t elements_in(std::uint64_t size, std::uint64_t parts) const {
     return std::max<std::uint64_t>(size / job_.width / parts / 64 * 64, 1);
   }
   [[nodiscard]] bool run_staged(wait_state& w) {
-    const bool summed = job_.call.kind == collective_kind::all_reduce || job_.call.kind == collective_kind::reduce;
-    const bool one_part = summed || job_.call.kind == collective_kind::broadcast ||
-                          job_.call.kind == collective_kind::all_gather || job_.call.kind == collective_kind::gather;
+    const bool summed = job_.call().kind == collective_kind::all_reduce || job_.call().kind == collective_kind::reduce;
+    const bool one_part = summed || job_.call().kind == collective_kind::broadcast ||
+                          job_.call().kind == collective_kind::all_gather ||
+                          job_.call().kind == collective_kind::gather;
     const std::uint64_t window = elements_in(std::min(half_stage_, best_window), one_part ? 1 : ranks_);
     std::uint64_t number = 0;
-    for (std::uint64_t at = 0; at < job_.call.count; at += window, ++number) {
-      if (summed ? !sum_window(w, clipped(job_.call.count, at, window)) : !pass_window(w, at, window, number))
+    for (std::uint64_t at = 0; at < job_.call().count; at += window, ++number) {
+      if (summed ? !sum_window(w, clipped(job_.call().count, at, window)) : !pass_window(w, at, window, number))
         return false;
     }
     return true;
@@ -323,7 +358,7 @@ class host_calls {
   /// of it, and from there to whom it concerns.
   [[nodiscard]] bool sum_window(wait_state& w, stretch piece) {
     const std::uint64_t width = job_.width;
-    const host_call& c = job_.call;
+    const host_call& c = job_.call();
     const auto part = [&](std::uint32_t r) { return part_of(piece.count, r, ranks_, width); };
     for (std::uint32_t d = 1; d < ranks_; ++d) {
       const stretch s = part((rank_ + d) % ranks_);
@@ -350,7 +385,7 @@ class host_calls {
   /// One window of the others: what others need into the stage, then out of theirs.
   [[nodiscard]] bool pass_window(wait_state& w, std::uint64_t at, std::uint64_t window, std::uint64_t number) {
     const std::uint64_t width = job_.width;
-    const host_call& c = job_.call;
+    const host_call& c = job_.call();
     std::byte* const mine = half(rank_, number);
     const auto piece = [&](std::uint32_t r) { return clipped(job_.count_of(r), at, window); };
     // Of an empty shard there may be no buffer to point into.
@@ -406,7 +441,7 @@ class host_calls {
   }
 
   [[nodiscard]] result<void> alone() {
-    const host_call& c = job_.call;
+    const host_call& c = job_.call();
     if (job_.has_output(0)) host_job<>::copy(c.out, c.in, job_.total() * job_.width);
     return {};
   }
@@ -418,6 +453,7 @@ class host_calls {
   host_job<> job_;
   std::uint64_t half_stage_;
   std::vector<habit> habits_;  // by collective and size class
+  bool fast_string_moves_ = has_fast_string_moves();
   bool asked_who_reads_ = false;
   bool everybody_reads_ = false;
 };

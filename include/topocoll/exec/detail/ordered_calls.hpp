@@ -39,8 +39,8 @@ class ordered_cut {
  public:
   /// @param job     a reduction among two ranks at least, of one element at least; borrowed
   /// @param window  as `communicator_options::window`
-  ordered_cut(const host_job<>& job, bytes window) : job_(job), shards_(plan::sharded(job.call.kind)) {
-    const std::uint64_t count = job.call.count, room = window.value / job.width;
+  ordered_cut(const host_job<>& job, bytes window) : job_(job), shards_(plan::sharded(job.call().kind)) {
+    const std::uint64_t count = job.call().count, room = window.value / job.width;
     whole_ = !shards_ && count <= most_bytes_at_once / job.width / job.n;
     window_ = count;
     // Not more than a window even for the rank that has the longest shard, of which it gets a piece from everybody.
@@ -48,14 +48,14 @@ class ordered_cut {
     window_ = std::min(window_, count);
   }
 
-  [[nodiscard]] std::uint64_t windows() const { return (job_.call.count - 1) / window_ + 1; }
+  [[nodiscard]] std::uint64_t windows() const { return (job_.call().count - 1) / window_ + 1; }
   /// Whether the results of a window are still to be passed on.
   [[nodiscard]] bool passes_on() const { return !shards_ && !whole_; }
   /// What a rank combines, in elements of the input.
   [[nodiscard]] stretch part(std::uint32_t r, std::uint64_t window) const {
-    if (whole_) return {0, job_.has_output(r) ? job_.call.count : 0};
+    if (whole_) return {0, job_.has_output(r) ? job_.call().count : 0};
     const std::uint64_t at = window * window_;
-    const stretch piece = clipped(shards_ ? job_.count_of(r) : job_.call.count, at, window_);
+    const stretch piece = clipped(shards_ ? job_.count_of(r) : job_.call().count, at, window_);
     if (shards_) return {job_.start_of(r) + piece.from, piece.count};
     const stretch own = part_of(piece.count, r, job_.n, job_.width);
     return {piece.from + own.from, own.count};
@@ -187,7 +187,7 @@ class ordered_calls {
     for (std::uint32_t d = 1; d < job.n; ++d) {  // everybody begins with another peer
       const std::uint32_t there = (job.me + d) % job.n, here = (job.me + job.n - d) % job.n;
       const stretch s = cut.part(there, at.window);
-      if (s.count != 0) add_outgoing(at, there, job.call.in + s.from * job.width, s.count * job.width);
+      if (s.count != 0) add_outgoing(at, there, job.call().in + s.from * job.width, s.count * job.width);
       if (own != 0) add_incoming(at, here, at.of(here), own);
     }
   }
@@ -197,7 +197,7 @@ class ordered_calls {
     const stretch own = cut.part(job.me, at.window);
     if (own.count == 0) return nullptr;  // of an empty shard there may be no buffer to point into
     if (!job.has_output(job.me)) return at.of(job.me);
-    return job.call.out + (own.from - (plan::sharded(job.call.kind) ? job.start_of(job.me) : 0)) * job.width;
+    return job.call().out + (own.from - (plan::sharded(job.call().kind) ? job.start_of(job.me) : 0)) * job.width;
   }
   template <MemorySpace M>
   [[nodiscard]] result<void> combine_parts(M& memory, const ordered_cut<>& cut, const place& at, std::byte* into) {
@@ -206,7 +206,7 @@ class ordered_calls {
     if (own.count == 0) return {};
     job.sources.clear();
     for (std::uint32_t r = 0; r < job.n; ++r)
-      job.sources.push_back(r == job.me ? job.call.in + own.from * job.width : at.of(r));
+      job.sources.push_back(r == job.me ? job.call().in + own.from * job.width : at.of(r));
     if constexpr (std::is_same_v<M, host_memory>) {
       (void)memory;
       job.targets.assign(1, into);
@@ -216,11 +216,11 @@ class ordered_calls {
       // Until the last operand, sums stay where no operand is overwritten that is still to come.
       std::byte* const sum = job.me == 0 ? into : at.of(0);
       for (std::uint32_t r = 1; r < job.n; ++r) {
-        auto ok = memory.reduce(job.call.type, job.call.op, r + 1 == job.n ? into : sum, r == 1 ? job.sources[0] : sum,
-                                job.sources[r], own.count);
+        auto ok = memory.reduce(job.call().type, job.call().op, r + 1 == job.n ? into : sum,
+                                r == 1 ? job.sources[0] : sum, job.sources[r], own.count);
         if (!ok) return ok;
       }
-      return job.call.op == reduce_op::avg ? memory.divide(job.call.type, into, own.count, job.n) : result<void>{};
+      return job.call().op == reduce_op::avg ? memory.divide(job.call().type, into, own.count, job.n) : result<void>{};
     }
   }
   void pass_on(const ordered_cut<>& cut, const place& at, const std::byte* from) {
@@ -231,7 +231,7 @@ class ordered_calls {
       if (own != 0 && job.has_output(there)) add_outgoing(at, there, from, own);
       const stretch s = cut.part(here, at.window);
       if (s.count != 0 && job.has_output(job.me))
-        add_incoming(at, here, job.call.out + s.from * job.width, s.count * job.width);
+        add_incoming(at, here, job.call().out + s.from * job.width, s.count * job.width);
     }
   }
   void add_outgoing(const place& at, std::uint32_t to, const std::byte* data, std::uint64_t size) {
@@ -242,8 +242,9 @@ class ordered_calls {
   }
   [[nodiscard]] failure located(failure why, std::uint32_t at, std::uint32_t number) const {
     add_context(why, job_->me,
-                "window " + std::to_string(places_[at].window + 1) + " of " + std::string(to_string(job_->call.kind)) +
-                    " call " + std::to_string(number) + " in the order of the ranks");
+                "window " + std::to_string(places_[at].window + 1) + " of " +
+                    std::string(to_string(job_->call().kind)) + " call " + std::to_string(number) +
+                    " in the order of the ranks");
     return why;
   }
 

@@ -136,6 +136,7 @@ class patience {
   // that it waits, and look whether its peers live.
   static constexpr seconds longest_yielding{10e-3};
   static constexpr seconds look_at_peers_every{0.1};
+  static constexpr seconds short_sleep{0.5e-3};  // far more than a store needs
   static constexpr seconds longest_sleep{0.05};
 
   template <class Missing, class Look>
@@ -148,7 +149,12 @@ class patience {
       case outlook::whole: break;
     }
     const std::uint32_t seen = memory_.lie_down(rank_);
-    if (!memory_.broken() && !look()) memory_.sleep(rank_, seen, std::min(longest_sleep, w.until.at - now));
+    // Who announces in passing may have looked for sleepers before it could see us, while we could not see its announcement
+    // yet. That lasts as long as a store needs to leave a core: after a short sleep we have it.
+    for (const seconds most : {short_sleep, longest_sleep}) {
+      if (memory_.broken() || look()) break;
+      memory_.sleep(rank_, seen, std::min(most, w.until.at - now));
+    }
     memory_.get_up(rank_);
     return true;
   }
