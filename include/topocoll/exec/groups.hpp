@@ -11,7 +11,9 @@
 #include <topocoll/core/deadline.hpp>
 #include <topocoll/core/result.hpp>
 #include <topocoll/core/units.hpp>
+#include <topocoll/exec/bootstrap_lent.hpp>
 #include <topocoll/exec/communicator.hpp>
+#include <topocoll/exec/detail/member_gather.hpp>
 #include <topocoll/exec/transport.hpp>
 
 namespace topocoll { inline namespace v0 {
@@ -24,14 +26,46 @@ concept RegroupingTransport = Transport<T> && requires(const T& t, std::uint64_t
   { t.survivors(patience) } -> std::same_as<result<T>>;
 };
 
+/// Transports that ranks of a group can make anew when they meet: `ucx_transport` and `mixed_ucx_transport`.
+/// `connect_again(t, bootstrap, until)` connects the ranks of the bootstrap, which belong to one group, as those of `t` are.
+template <class T>
+concept ReconnectingTransport = Transport<T> &&
+    requires(const T& t, lent_bootstrap<detail::member_gather<T>>& bootstrap, deadline until) {
+  { connect_again(t, bootstrap, until) } -> std::same_as<result<T>>;
+};
+
+namespace detail {
+
+/// This rank's end of a new group of `members`, of which it is the one at `place`.
+template <class T>
+[[nodiscard]] result<T> transport_of_part(communicator<T>& of, std::vector<std::uint32_t> members, std::uint32_t place,
+                                          std::uint32_t lowest, deadline until) {
+  const auto ranks = static_cast<std::uint32_t>(members.size());
+  if constexpr (RegroupingTransport<T>) {
+    // No other part of this call has this lowest rank.
+    return of.transport().part((std::uint64_t{of.calls()} << 32U) | lowest, place, ranks, until);
+  } else {
+    auto met = lent_bootstrap<member_gather<T>>::make({place}, ranks,
+                                                      member_gather<T>(of.transport(), std::move(members), of.calls()));
+    if (!met) return std::move(met).error();
+    return connect_again(std::as_const(of.transport()), *met, until);
+  }
+}
+
+}  // namespace detail
+
 /// Cuts a group into parts: one for each color, its ranks in the order of `key`, and among equal keys in that of their ranks.
 /// All ranks of the group call it at the same place in their order of calls. The old communicator stays as it is; each new one
-/// has memory of its own (18 MiB and more in /dev/shm between processes), and fails on its own.
+/// has memory of its own (18 MiB and more in /dev/shm between processes), and connections of its own between hosts, and fails
+/// on its own.
 ///
 /// @param color  of this rank; nothing: it gets no communicator
-/// @return `timed_out` naming ranks that did not come, what `all_gather` gives, or for processes what `join_shm` gives
-/// Cost: one all_gather, and a meeting of each part.
-template <RegroupingTransport T>
+/// @return `timed_out` naming ranks that did not come, what `all_gather` gives, or for processes what `join_shm` gives; between
+///         hosts what `connect_ucx` and `connect_mixed` give. A part that cannot meet breaks the old group; an old
+///         group that breaks meanwhile ends the meeting
+/// Cost: one all_gather, and a meeting of each part; between hosts that is a message from each member to each, six times.
+template <class T>
+requires RegroupingTransport<T> || ReconnectingTransport<T>
 [[nodiscard]] result<std::optional<communicator<T>>> split(communicator<T>& of, std::optional<std::uint32_t> color,
                                                            std::int64_t key, const communicator_options& options = {},
                                                            seconds timeout = {30}) {
@@ -39,17 +73,16 @@ template <RegroupingTransport T>
   const std::uint32_t n = of.size();
   std::vector<std::int64_t> mine{color ? std::int64_t{*color} : -1, key}, all(std::size_t{n} * 2);
   if (auto told = of.all_gather(mine, all, {.timeout = timeout}); !told) return std::move(told).error();
-  const std::uint64_t call = of.calls();
   if (!color) return std::optional<communicator<T>>();
   std::vector<std::uint32_t> members;
   for (std::uint32_t r = 0; r < n; ++r)
     if (all[std::size_t{2} * r] == mine[0]) members.push_back(r);
-  const std::uint32_t lowest = members.front();  // no other part of this call has it
+  const std::uint32_t lowest = members.front();
   std::stable_sort(members.begin(), members.end(),
                    [&](std::uint32_t a, std::uint32_t b) { return all[2 * a + 1] < all[2 * b + 1]; });
   const auto place =
       static_cast<std::uint32_t>(std::find(members.begin(), members.end(), of.rank().value) - members.begin());
-  auto part = of.transport().part((call << 32U) | lowest, place, static_cast<std::uint32_t>(members.size()), until);
+  auto part = detail::transport_of_part(of, std::move(members), place, lowest, until);
   if (!part) return std::move(part).error();
   auto made = communicator<T>::create(*std::move(part), options);
   if (!made) return std::move(made).error();
@@ -57,7 +90,8 @@ template <RegroupingTransport T>
 }
 
 /// A second communicator of the same ranks: for another thread, or a library that should not disturb.
-template <RegroupingTransport T>
+template <class T>
+requires RegroupingTransport<T> || ReconnectingTransport<T>
 [[nodiscard]] result<communicator<T>> duplicate(communicator<T>& of, const communicator_options& options = {},
                                                 seconds timeout = {30}) {
   auto all = split(of, 0U, 0, options, timeout);
@@ -65,13 +99,14 @@ template <RegroupingTransport T>
   return *std::move(*all);
 }
 
-/// A communicator of the ranks that are left after a failure, in the order of their ranks. Every rank that wants to go on calls
+/// A communicator of the ranks of one host that are left after a failure, in the order of their ranks. Every rank that wants to go on calls
 /// it; a group that is still whole is broken by that. Buffers from the old communicator stay valid, but are private memory to
 /// the new one.
 ///
 /// @param patience  how long a rank that is not known to be gone may take to call this; whoever does not is left out. It is a
 ///                  rank that hangs or is stopped, or one that has not heard of the failure: all hear of it within a second.
 /// @return `peer_lost` for a rank that comes too late, `timed_out` if a rank dies while they agree
+/// Between hosts nobody can know who else is left: there those that go on meet anew, by the launcher or by `tcp_bootstrap`.
 template <RegroupingTransport T>
 [[nodiscard]] result<communicator<T>> shrink(communicator<T>& broken, seconds patience = {2},
                                              const communicator_options& options = {}) {

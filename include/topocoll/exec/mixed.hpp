@@ -76,6 +76,8 @@ class mixed_transport {
   /// The ranks of this host, this one included.
   [[nodiscard]] const std::vector<rank_id>& host_ranks() const { return host_ranks_; }
   [[nodiscard]] mixed_traffic sent() const { return sent_; }
+  [[nodiscard]] const Near& within_host() const { return near_; }
+  [[nodiscard]] const Far& between_hosts() const { return far_; }
 
   [[nodiscard]] result<ticket> post(std::span<const outgoing> out, std::span<const incoming> in) {
     if (auto ok = check(out, in); !ok) return std::move(ok).error();

@@ -164,4 +164,15 @@ template <Bootstrap B>
   return mixed_ucx_transport::make(*std::move(within), *std::move(between), std::move(ranks));
 }
 
+/// For `split`: the ranks of the bootstrap, which belong to this group, connected as its ranks are. Those of one host share
+/// memory again, with 8 MiB for messages.
+template <Bootstrap B>
+[[nodiscard]] result<mixed_ucx_transport> connect_again(const mixed_ucx_transport& like, B& bootstrap, deadline until) {
+  mixed_options options;
+  options.within_host = {like.within_host().channels(), {8U << 20U}, like.within_host().buffers()};
+  options.between_hosts = like.between_hosts().options();
+  options.host = "of rank " + std::to_string(like.host_ranks().front().value);  // what tests called it is not known
+  return connect_mixed(bootstrap, options, until);
+}
+
 }}  // namespace topocoll::v0

@@ -75,6 +75,8 @@ class ucx_transport {
   void also_waits_for(std::span<const rank_id> others) { end_->also_waits_for(others); }
   [[nodiscard]] failure give_up(seconds waited) { return end_->give_up(waited); }
   [[nodiscard]] failure end(const failure& cause) { return end_->end(cause); }
+  /// What it was made with.
+  [[nodiscard]] const ucx_options& options() const { return end_->options(); }
 
  private:
   explicit ucx_transport(std::unique_ptr<backend::detail::ucx_endpoint> end) : end_(std::move(end)) {}
@@ -144,6 +146,12 @@ template <Bootstrap B>
   // Nobody sends to a rank that does not know who it is yet.
   if (auto ok = bootstrap.barrier(until); !ok) return std::move(ok).error();
   return ucx_transport(*std::move(end));
+}
+
+/// For `split`: the ranks of the bootstrap, connected as those of this group are.
+template <Bootstrap B>
+[[nodiscard]] result<ucx_transport> connect_again(const ucx_transport& like, B& bootstrap, deadline until) {
+  return connect_ucx(bootstrap, like.options(), until);
 }
 
 }}  // namespace topocoll::v0

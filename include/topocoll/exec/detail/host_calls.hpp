@@ -206,9 +206,11 @@ class host_calls {
       if (job_.has_output(rank_)) make_own_output();
       return none_sees || board_.meet(w);  // before an input that others see changes
     }
-    if (!better_by_reading()) return run_staged(w);
-    if (!know_who_reads(w)) return false;
-    return everybody_reads_ ? run_by_reading(w) : run_staged(w);
+    bool reads = better_by_reading();
+    if (reads && !know_who_reads(w)) return false;
+    reads = reads && everybody_reads_;
+    return by_habit(
+        [&](bool past_caches) { return reads ? run_by_reading(w, past_caches) : run_staged(w, past_caches); });
   }
   [[nodiscard]] places places_of(std::uint32_t r) const {
     places p;
@@ -283,11 +285,7 @@ class host_calls {
   [[nodiscard]] bool fetch(std::uint32_t r, std::uint64_t at, std::byte* into, std::uint64_t count, bool past_caches) {
     const std::uint64_t size = count * job_.width, offset = at * job_.width;
     if (size == 0) return true;
-    if (job_.ins[r] != nullptr) {
-      job_.targets.assign(1, into);
-      job_.spread(job_.ins[r] + offset, size, past_caches);
-      return true;
-    }
+    if (job_.ins[r] != nullptr) return deliver(into, job_.ins[r] + offset, size, past_caches), true;
     if (read_from(memory_, r, into, (places_of(r).in & ~hidden) + offset, size)) return true;
     const int why = errno;
     memory_.break_group(why == ESRCH ? errc::peer_lost : errc::system,
@@ -297,8 +295,14 @@ class host_calls {
                                      : "use memory from communicator::allocate, which needs no such reads");
     return false;
   }
-  [[nodiscard]] bool run_by_reading(wait_state& w) {
-    return by_habit([this](bool past_caches) { return read_from_others(past_caches); }) && board_.meet(w);
+  /// Into an output.
+  void deliver(std::byte* to, const std::byte* from, std::uint64_t size, bool past_caches) {
+    if (to == from) return;
+    job_.targets.assign(1, to);
+    job_.spread(from, size, past_caches);
+  }
+  [[nodiscard]] bool run_by_reading(wait_state& w, bool past_caches) {
+    return read_from_others(past_caches) && board_.meet(w);
   }
   [[nodiscard]] bool read_from_others(bool past_caches) {
     const host_call& c = job_.call();
@@ -320,13 +324,13 @@ class host_calls {
   /// into the stage, from where they take it faster than the system reads for each of them; a message of the system costs
   /// some us, however short. Measured with 2, 3, 4 and 8 ranks as above.
   [[nodiscard]] bool better_by_reading() const {
-    constexpr std::uint64_t least_part = 128U << 10U;
+    constexpr std::uint64_t least_part = 128U << 10U, most_broadcast = 1U << 20U;
     switch (job_.call().kind) {
       case collective_kind::all_gather:
       case collective_kind::gather: return ranks_ == 2;
       case collective_kind::all_to_all:
       case collective_kind::scatter: return ranks_ == 2 || job_.call().count * job_.width >= least_part;
-      case collective_kind::broadcast: return ranks_ == 2 && job_.longest_input() <= best_window;
+      case collective_kind::broadcast: return ranks_ == 2 && job_.longest_input() <= most_broadcast;
       default: return false;
     }
   }
@@ -341,7 +345,7 @@ class host_calls {
   [[nodiscard]] std::uint64_t elements_in(std::uint64_t size, std::uint64_t parts) const {
     return std::max<std::uint64_t>(size / job_.width / parts / 64 * 64, 1);
   }
-  [[nodiscard]] bool run_staged(wait_state& w) {
+  [[nodiscard]] bool run_staged(wait_state& w, bool past_caches) {
     const bool summed = job_.call().kind == collective_kind::all_reduce || job_.call().kind == collective_kind::reduce;
     const bool one_part = summed || job_.call().kind == collective_kind::broadcast ||
                           job_.call().kind == collective_kind::all_gather ||
@@ -349,14 +353,15 @@ class host_calls {
     const std::uint64_t window = elements_in(std::min(half_stage_, best_window), one_part ? 1 : ranks_);
     std::uint64_t number = 0;
     for (std::uint64_t at = 0; at < job_.call().count; at += window, ++number) {
-      if (summed ? !sum_window(w, clipped(job_.call().count, at, window)) : !pass_window(w, at, window, number))
+      if (summed ? !sum_window(w, clipped(job_.call().count, at, window), past_caches)
+                 : !pass_window(w, at, window, number, past_caches))
         return false;
     }
     return true;
   }
   /// One window of an all-reduce or reduce: parts for others into the stage, the sum of one's own part into the other half
   /// of it, and from there to whom it concerns.
-  [[nodiscard]] bool sum_window(wait_state& w, stretch piece) {
+  [[nodiscard]] bool sum_window(wait_state& w, stretch piece, bool past_caches) {
     const std::uint64_t width = job_.width;
     const host_call& c = job_.call();
     const auto part = [&](std::uint32_t r) { return part_of(piece.count, r, ranks_, width); };
@@ -378,12 +383,13 @@ class host_calls {
     for (std::uint32_t d = 1; d < ranks_; ++d) {
       const std::uint32_t r = (rank_ + d) % ranks_;
       const stretch s = part(r);
-      host_job<>::copy(c.out + (piece.from + s.from) * width, half(r, 1), s.count * width);
+      deliver(c.out + (piece.from + s.from) * width, half(r, 1), s.count * width, past_caches);
     }
     return true;
   }
   /// One window of the others: what others need into the stage, then out of theirs.
-  [[nodiscard]] bool pass_window(wait_state& w, std::uint64_t at, std::uint64_t window, std::uint64_t number) {
+  [[nodiscard]] bool pass_window(wait_state& w, std::uint64_t at, std::uint64_t window, std::uint64_t number,
+                                 bool past_caches) {
     const std::uint64_t width = job_.width;
     const host_call& c = job_.call();
     std::byte* const mine = half(rank_, number);
@@ -410,30 +416,30 @@ class host_calls {
     const std::uint64_t own = rank_ * window * width;
     switch (c.kind) {
       case collective_kind::broadcast:
-        host_job<>::copy(here(c.out), rank_ == c.root ? here(c.in) : half(c.root, number), piece(0).count * width);
+        deliver(here(c.out), rank_ == c.root ? here(c.in) : half(c.root, number), piece(0).count * width, past_caches);
         break;
       case collective_kind::scatter:
-        host_job<>::copy(here(c.out), rank_ == c.root ? c.in + in_array(rank_) : half(c.root, number) + own,
-                         piece(rank_).count * width);
+        deliver(here(c.out), rank_ == c.root ? c.in + in_array(rank_) : half(c.root, number) + own,
+                piece(rank_).count * width, past_caches);
         break;
       case collective_kind::reduce_scatter:
         job_.sources.clear();
         for (std::uint32_t r = 0; r < ranks_; ++r)
           job_.sources.push_back(r == rank_ ? c.in + in_array(rank_) : half(r, number) + own);
         job_.targets.assign(1, here(c.out));
-        job_.combine(piece(rank_).count, false);
+        job_.combine(piece(rank_).count, past_caches);
         break;
       case collective_kind::all_to_all:
         for (std::uint32_t d = 0; d < ranks_; ++d) {
           const std::uint32_t r = (rank_ + d) % ranks_;
-          host_job<>::copy(c.out + in_array(r), r == rank_ ? c.in + in_array(r) : half(r, number) + own,
-                           piece(r).count * width);
+          deliver(c.out + in_array(r), r == rank_ ? c.in + in_array(r) : half(r, number) + own, piece(r).count * width,
+                  past_caches);
         }
         break;
       default:  // all_gather, gather
         for (std::uint32_t d = 0; d < ranks_; ++d) {
           const std::uint32_t r = (rank_ + d) % ranks_;
-          host_job<>::copy(c.out + in_array(r), r == rank_ ? here(c.in) : half(r, number), piece(r).count * width);
+          deliver(c.out + in_array(r), r == rank_ ? here(c.in) : half(r, number), piece(r).count * width, past_caches);
         }
         break;
     }

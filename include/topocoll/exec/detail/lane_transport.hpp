@@ -61,6 +61,8 @@ class lane_transport {
   [[nodiscard]] result<std::shared_ptr<std::byte>> allocate(bytes size) {
     return end_->allocate(size);
   }
+  /// Most memory that `allocate` can give to this rank.
+  [[nodiscard]] bytes buffers() const { return {end_->memory().shape().buffer_bytes}; }
   /// For `communicator`: collectives in memory that all ranks see.
   [[nodiscard]] host_calls<>& direct() { return end_->calls(); }
 
@@ -99,8 +101,8 @@ struct group_options {
   /// and forked processes) and for 32 MiB where they are taken at once (groups joined by name, so that they fit the 64
   /// MiB that containers have in /dev/shm). Each of the ranks * (ranks-1) * channels lanes gets 8 slots of equal size,
   /// at least 256 bytes and at most 32 KiB each, and 576 bytes besides, whatever this says. To this come, per rank, a
-  /// board of 0.5 MiB and a staging area of 1 MiB; in groups joined by name, 8 MiB each of all ranks together, as long as
-  /// that leaves a rank 32 KiB and 64 KiB.
+  /// board of 1 MiB and a staging area of 1 MiB; in groups joined by name, 8 MiB each of all ranks together, as long as
+  /// that leaves a rank 64 KiB of both.
   bytes memory{};
   /// Most memory that `allocate` can give to each rank; only addresses are taken beforehand. 0: four times the rank's
   /// part of the host's memory, not more than all of it.

@@ -28,6 +28,7 @@ class ucx_core {
   [[nodiscard]] ucx_group& group() { return group_; }
   [[nodiscard]] const ucx_group& group() const { return group_; }
   [[nodiscard]] ucx_worker& worker() { return worker_; }
+  [[nodiscard]] const ucx_options& options() const { return options_; }
 
   /// To be called once the places of all ranks are known.
   [[nodiscard]] result<void> connect() {
