@@ -97,9 +97,20 @@ class host_calls {
   static_assert(sizeof(places) <= board_cell::short_bytes);
 
   [[nodiscard]] static constexpr bool is_hidden(std::uint64_t place) { return (place & hidden) != 0; }
-  // Inputs up to here are copied once more, and read by every rank, in less time than a second hand-over takes: measured
-  // with 2 ranks on a server core of Intel (2 MiB of L2). Where ranks need not wait for all others, a copy saves that too.
-  [[nodiscard]] static constexpr std::uint64_t brief_up_to(collective_kind k) { return reduces(k) ? 512 : 1024; }
+  // Inputs up to here are copied once more, and read by those that need them, in less time than a second hand-over takes:
+  // measured with 2 ranks on a server core of Intel (2 MiB of L2). Where ranks need not wait for all others, a copy saves that
+  // too. With more ranks than cores a hand-over costs every rank its turn: measured with 4 and 8 ranks on 2 such cores.
+  [[nodiscard]] std::uint64_t brief_up_to(collective_kind k) const {
+    if (ranks_ == 2) return reduces(k) ? 512 : 1024;
+    const std::uint64_t cell = memory_.shape().cell_bytes;
+    switch (k) {
+      case collective_kind::all_reduce:
+      case collective_kind::reduce: return std::clamp<std::uint64_t>((16U << 10U) / (ranks_ - 1), 512, cell);
+      case collective_kind::all_gather:
+      case collective_kind::gather: return 1024;
+      default: return std::min<std::uint64_t>(8U << 10U, cell);
+    }
+  }
 
   // The same for private memory, where the other ways cost more.
   [[nodiscard]] std::uint64_t in_cells_up_to(collective_kind k) const {
