@@ -11,9 +11,7 @@
 #include <topocoll/core/deadline.hpp>
 #include <topocoll/core/result.hpp>
 #include <topocoll/core/units.hpp>
-#include <topocoll/exec/bootstrap_lent.hpp>
 #include <topocoll/exec/communicator.hpp>
-#include <topocoll/exec/detail/member_gather.hpp>
 #include <topocoll/exec/transport.hpp>
 
 namespace topocoll { inline namespace v0 {
@@ -26,33 +24,14 @@ concept RegroupingTransport = Transport<T> && requires(const T& t, std::uint64_t
   { t.survivors(patience) } -> std::same_as<result<T>>;
 };
 
-/// Transports that ranks of a group can make anew when they meet: `ucx_transport` and `mixed_ucx_transport`.
-/// `connect_again(t, bootstrap, until)` connects the ranks of the bootstrap, which belong to one group, as those of `t` are.
+/// Transports that some ranks of a group make anew, meeting by its messages: `ucx_transport` and `mixed_ucx_transport`.
+/// `connect_again(t, members, place, number, until)` is called by all members, each with its place in the list, at the same call
+/// of their communicator, which has this number; it connects them as the ranks of `t` are.
 template <class T>
 concept ReconnectingTransport = Transport<T> &&
-    requires(const T& t, lent_bootstrap<detail::member_gather<T>>& bootstrap, deadline until) {
-  { connect_again(t, bootstrap, until) } -> std::same_as<result<T>>;
+    requires(T& t, const std::vector<std::uint32_t>& members, std::uint32_t n, deadline until) {
+  { connect_again(t, members, n, n, until) } -> std::same_as<result<T>>;
 };
-
-namespace detail {
-
-/// This rank's end of a new group of `members`, of which it is the one at `place`.
-template <class T>
-[[nodiscard]] result<T> transport_of_part(communicator<T>& of, std::vector<std::uint32_t> members, std::uint32_t place,
-                                          std::uint32_t lowest, deadline until) {
-  const auto ranks = static_cast<std::uint32_t>(members.size());
-  if constexpr (RegroupingTransport<T>) {
-    // No other part of this call has this lowest rank.
-    return of.transport().part((std::uint64_t{of.calls()} << 32U) | lowest, place, ranks, until);
-  } else {
-    auto met = lent_bootstrap<member_gather<T>>::make({place}, ranks,
-                                                      member_gather<T>(of.transport(), std::move(members), of.calls()));
-    if (!met) return std::move(met).error();
-    return connect_again(std::as_const(of.transport()), *met, until);
-  }
-}
-
-}  // namespace detail
 
 /// Cuts a group into parts: one for each color, its ranks in the order of `key`, and among equal keys in that of their ranks.
 /// All ranks of the group call it at the same place in their order of calls. The old communicator stays as it is; each new one
@@ -63,7 +42,7 @@ template <class T>
 /// @return `timed_out` naming ranks that did not come, what `all_gather` gives, or for processes what `join_shm` gives; between
 ///         hosts what `connect_ucx` and `connect_mixed` give. A part that cannot meet breaks the old group; an old
 ///         group that breaks meanwhile ends the meeting
-/// Cost: one all_gather, and a meeting of each part; between hosts that is a message from each member to each, six times.
+/// Cost: one all_gather, and a meeting of each part; between hosts that is a few messages from each member to each.
 template <class T>
 requires RegroupingTransport<T> || ReconnectingTransport<T>
 [[nodiscard]] result<std::optional<communicator<T>>> split(communicator<T>& of, std::optional<std::uint32_t> color,
@@ -82,7 +61,13 @@ requires RegroupingTransport<T> || ReconnectingTransport<T>
                    [&](std::uint32_t a, std::uint32_t b) { return all[2 * a + 1] < all[2 * b + 1]; });
   const auto place =
       static_cast<std::uint32_t>(std::find(members.begin(), members.end(), of.rank().value) - members.begin());
-  auto part = detail::transport_of_part(of, std::move(members), place, lowest, until);
+  auto part = [&]() -> result<T> {
+    if constexpr (RegroupingTransport<T>)  // no other part of this call has this lowest rank
+      return of.transport().part((std::uint64_t{of.calls()} << 32U) | lowest, place,
+                                 static_cast<std::uint32_t>(members.size()), until);
+    else
+      return connect_again(of.transport(), members, place, of.calls(), until);
+  }();
   if (!part) return std::move(part).error();
   auto made = communicator<T>::create(*std::move(part), options);
   if (!made) return std::move(made).error();

@@ -21,6 +21,7 @@
 #include <topocoll/core/result.hpp>
 #include <topocoll/core/units.hpp>
 #include <topocoll/exec/bootstrap.hpp>
+#include <topocoll/exec/detail/member_gather.hpp>
 #include <topocoll/exec/mixed.hpp>
 #include <topocoll/exec/shm.hpp>
 
@@ -164,15 +165,18 @@ template <Bootstrap B>
   return mixed_ucx_transport::make(*std::move(within), *std::move(between), std::move(ranks));
 }
 
-/// For `split`: the ranks of the bootstrap, which belong to this group, connected as its ranks are. Those of one host share
-/// memory again, with 8 MiB for messages.
-template <Bootstrap B>
-[[nodiscard]] result<mixed_ucx_transport> connect_again(const mixed_ucx_transport& like, B& bootstrap, deadline until) {
+/// For `split`, see `ReconnectingTransport`. Ranks of one host share memory again, with 8 MiB for messages.
+template <class = void>
+[[nodiscard]] result<mixed_ucx_transport> connect_again(mixed_ucx_transport& from,
+                                                        const std::vector<std::uint32_t>& members, std::uint32_t place,
+                                                        std::uint32_t number, deadline until) {
+  auto met = topocoll::detail::meeting_of(from, members, place, number);
+  if (!met) return std::move(met).error();
   mixed_options options;
-  options.within_host = {like.within_host().channels(), {8U << 20U}, like.within_host().buffers()};
-  options.between_hosts = like.between_hosts().options();
-  options.host = "of rank " + std::to_string(like.host_ranks().front().value);  // what tests called it is not known
-  return connect_mixed(bootstrap, options, until);
+  options.within_host = {from.within_host().channels(), {8U << 20U}, from.within_host().buffers()};
+  options.between_hosts = from.between_hosts().options();
+  options.host = "of rank " + std::to_string(from.host_ranks().front().value);  // what tests called it is not known
+  return connect_mixed(*met, options, until);
 }
 
 }}  // namespace topocoll::v0

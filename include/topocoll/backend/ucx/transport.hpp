@@ -16,6 +16,7 @@
 #include <topocoll/core/result.hpp>
 #include <topocoll/core/units.hpp>
 #include <topocoll/exec/bootstrap.hpp>
+#include <topocoll/exec/detail/member_gather.hpp>
 #include <topocoll/exec/transport.hpp>
 
 namespace topocoll { inline namespace v0 {
@@ -148,10 +149,13 @@ template <Bootstrap B>
   return ucx_transport(*std::move(end));
 }
 
-/// For `split`: the ranks of the bootstrap, connected as those of this group are.
-template <Bootstrap B>
-[[nodiscard]] result<ucx_transport> connect_again(const ucx_transport& like, B& bootstrap, deadline until) {
-  return connect_ucx(bootstrap, like.options(), until);
+/// For `split`, see `ReconnectingTransport`.
+template <class = void>
+[[nodiscard]] result<ucx_transport> connect_again(ucx_transport& from, const std::vector<std::uint32_t>& members,
+                                                  std::uint32_t place, std::uint32_t number, deadline until) {
+  auto met = topocoll::detail::meeting_of(from, members, place, number);
+  if (!met) return std::move(met).error();
+  return connect_ucx(*met, from.options(), until);
 }
 
 }}  // namespace topocoll::v0

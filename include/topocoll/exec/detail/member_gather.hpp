@@ -58,4 +58,12 @@ class member_gather {
   std::uint64_t round_ = 0;
 };
 
+/// How members meet.
+template <Transport T>
+[[nodiscard]] result<lent_bootstrap<member_gather<T>>> meeting_of(T& transport, std::vector<std::uint32_t> members,
+                                                                  std::uint32_t place, std::uint32_t number) {
+  const auto ranks = static_cast<std::uint32_t>(members.size());
+  return lent_bootstrap<member_gather<T>>::make({place}, ranks, {transport, std::move(members), number});
+}
+
 }}}  // namespace topocoll::v0::detail
