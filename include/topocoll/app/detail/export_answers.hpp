@@ -70,10 +70,10 @@ template <class = void>
   check.root = subject.schedule->root.value;
   const auto proof = check_msccl_xml(*root, "the plan", options.reader, check);
   if (!proof) return proof.error();
-  report.proof = {{"steps", proof->steps},
-                  {"messages", proof->messages},
-                  {"channels", proof->channels},
-                  {"most_blocks", proof->most_blocks}};
+  report.proof = io::json{{"steps", proof->steps},
+                          {"messages", proof->messages},
+                          {"channels", proof->channels},
+                          {"most_blocks", proof->most_blocks}};
   report.notes += "proved for all orders: " + std::to_string(proof->steps) + " steps, " +
                   std::to_string(proof->messages) + " messages on " + std::to_string(proof->channels) +
                   " channels; at most " + std::to_string(proof->most_blocks) +
@@ -119,11 +119,11 @@ template <class = void>
   check.most_blocks = o.blocks;
   const auto proof = check_mscclpp_plan(*back, check);
   if (!proof) return proof.error();
-  report.proof = {{"operations", proof->operations},
-                  {"messages", proof->messages},
-                  {"most_blocks", proof->most_blocks},
-                  {"max_bytes", made->max_bytes},
-                  {"divisible_by", std::uint64_t{subject.schedule->chunks()} * 16}};
+  report.proof = io::json{{"operations", proof->operations},
+                          {"messages", proof->messages},
+                          {"most_blocks", proof->most_blocks},
+                          {"max_bytes", made->max_bytes},
+                          {"divisible_by", std::uint64_t{subject.schedule->chunks()} * 16}};
   report.notes += "proved for all orders: " + std::to_string(proof->operations) + " operations, " +
                   std::to_string(proof->messages) + " messages; at most " + std::to_string(proof->most_blocks) +
                   " thread blocks of a GPU. For sums of up to " + to_string(bytes{made->max_bytes}) +
@@ -156,9 +156,9 @@ template <class = void>
   const auto proof = check_nccl_graphs(*back, *subject.graph, o.node);
   if (!proof) return proof.error();
   report.findings = made->findings;
-  report.proof = {{"channels", proof->channels},
-                  {"ring_bytes_per_second", proof->ring.value},
-                  {"tree_bytes_per_second", proof->tree.value}};
+  report.proof = io::json{{"channels", proof->channels},
+                          {"ring_bytes_per_second", proof->ring.value},
+                          {"tree_bytes_per_second", proof->tree.value}};
   report.notes += "ring: " + std::to_string(proof->channels) + " channels, " + to_string(proof->ring) +
                   " together; tree " + to_string(proof->tree) + "; all links within NCCL's figures for them\n";
   return text;
@@ -234,7 +234,7 @@ template <class = void>
   std::string text = to_tuner_csv(*rows);
   const auto back = read_tuner_csv(text, "the tuner file");
   if (!back) return back.error();
-  report.proof = {{"rows", back->size()}, {"nodes", at->boxes}, {"ranks", subject.problem.rank_count()}};
+  report.proof = io::json{{"rows", back->size()}, {"nodes", at->boxes}, {"ranks", subject.problem.rank_count()}};
   report.notes += std::to_string(back->size()) + " rows for " + std::to_string(at->boxes) + " nodes with " +
                   std::to_string(subject.problem.rank_count()) +
                   " ranks: algorithms by price on this topology, protocols by NCCL's own model\n";

@@ -69,7 +69,7 @@ template <class = void>
 /// What is said with a file: to people by lines, to programs by --json.
 struct export_report {
   std::string notes;
-  io::json proof = io::json::object();
+  io::json proof = io::json::object();  // clang 14 leaks it where a list in braces is assigned: assign an io::json
   std::vector<finding> findings;
 };
 
