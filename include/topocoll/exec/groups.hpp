@@ -84,14 +84,14 @@ requires RegroupingTransport<T> || ReconnectingTransport<T>
   return *std::move(*all);
 }
 
-/// A communicator of the ranks of one host that are left after a failure, in the order of their ranks. Every rank that wants to go on calls
-/// it; a group that is still whole is broken by that. Buffers from the old communicator stay valid, but are private memory to
-/// the new one.
+/// A communicator of the ranks of one host that are left after a failure, in the order of their ranks. Every rank that wants
+/// to go on calls it; a group that is still whole is broken by that. Buffers from the old communicator stay valid, but are
+/// private memory to the new one. Between hosts nobody can know who else is left: there those that go on meet anew, by the
+/// launcher or by `tcp_bootstrap`.
 ///
 /// @param patience  how long a rank that is not known to be gone may take to call this; whoever does not is left out. It is a
 ///                  rank that hangs or is stopped, or one that has not heard of the failure: all hear of it within a second.
 /// @return `peer_lost` for a rank that comes too late, `timed_out` if a rank dies while they agree
-/// Between hosts nobody can know who else is left: there those that go on meet anew, by the launcher or by `tcp_bootstrap`.
 template <RegroupingTransport T>
 [[nodiscard]] result<communicator<T>> shrink(communicator<T>& broken, seconds patience = {2},
                                              const communicator_options& options = {}) {
